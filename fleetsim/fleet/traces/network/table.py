@@ -17,7 +17,6 @@ The last sample of a record lasts as long as the median of its samples, or 1 s i
 one.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,24 +35,6 @@ from fleetsim.units import BIT_PER_S_OF, MS_PER_S
 _LONE_SAMPLE_MS = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class RateColumns:
-    """Columns of a table of rates, and how its rows become records."""
-
-    time: ColumnChoice
-    down: ColumnChoice
-    up: ColumnChoice | None = None
-    """Rate from the client; None: not measured."""
-    who: tuple[ColumnChoice, ...] = ()
-    """Columns whose values together name the record of a row; empty: all rows are one record."""
-    by_second: bool = False
-    """True to join the rows of every whole second of a record, and not only those of one
-    millisecond."""
-    split_gap_s: float | None = None
-    """Longest pause inside a record; None: any."""
-    layout: Layout = SEEN
-
-
 class ReadRates(NamedTuple):
     """Records of a table, and notes on what was joined or left out."""
 
@@ -61,17 +42,26 @@ class ReadRates(NamedTuple):
     notes: tuple[str, ...]
 
 
-def read_rate_table(path: Path, columns: RateColumns) -> ReadRates:
-    """Read a table of rates; the rules are those of the module."""
-    factors = {
-        choice: choice.factor(BIT_PER_S_OF)
-        for choice in (columns.down, columns.up)
-        if choice is not None
-    }
-    table = read_filled_table(path, columns.layout)
-    at_s = times_of(table, columns.time).at_s
+def read_rate_table(
+    path: Path,
+    *,
+    time: ColumnChoice,
+    down: ColumnChoice,
+    up: ColumnChoice | None = None,
+    who: tuple[ColumnChoice, ...] = (),
+    by_second: bool = False,
+    split_gap_s: float | None = None,
+    layout: Layout = SEEN,
+) -> ReadRates:
+    """Read a table of rates; the rules are those of the module.
+
+    The values of `who` together name the record of a row; without them all rows are one record.
+    """
+    factors = {choice: choice.factor(BIT_PER_S_OF) for choice in (down, up) if choice is not None}
+    table = read_filled_table(path, layout)
+    at_s = times_of(table, time).at_s
     rates = np.array([_rates(table, choice, factor) for choice, factor in factors.items()])
-    record, names = named_rows(table, columns.who)
+    record, names = named_rows(table, who)
     has_time, has_rate = ~np.isnan(at_s), ~np.isnan(rates).all(axis=0)
     has_name = record >= 0
     kept = np.flatnonzero(has_time & has_rate & has_name)
@@ -80,9 +70,7 @@ def read_rate_table(path: Path, columns: RateColumns) -> ReadRates:
             f"{path}: none of {table.num_rows} rows has a time and a rate, and a value of --who;"
             " check the columns"
         )
-    joined = _joined(
-        record[kept], at_s[kept], rates[:, kept], len(names), by_second=columns.by_second
-    )
+    joined = _joined(record[kept], at_s[kept], rates[:, kept], len(names), by_second=by_second)
     notes = [
         f"{table.num_rows} rows read, {joined.time_ms.size} samples kept",
         *table.notes,
@@ -96,7 +84,7 @@ def read_rate_table(path: Path, columns: RateColumns) -> ReadRates:
         ),
         *joined.notes,
     ]
-    trace, more = _trace(path, names, joined, columns.split_gap_s)
+    trace, more = _trace(path, names, joined, split_gap_s)
     return ReadRates(trace, (*notes, *more))
 
 

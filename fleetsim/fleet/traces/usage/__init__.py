@@ -4,7 +4,6 @@
 - `files`: Reading and writing of usage traces in CSV files, whose headers determine the form.
 - `csv_forms`: Forms of usage traces in CSV files, each read into `UsageRecords`.
 - `records`: Records of a source, and their conversion to a `Trace` of days from local midnight.
-- `importing`: Import of published usage traces: one reader a format, and its options.
 - `flash`: Event logs of FLASH: lock, charger and network of phones, as `UsageRecords`.
 - `flash_ready`: Ready times of FLASH.
 - `features_labels`: ExtraSensory as published.

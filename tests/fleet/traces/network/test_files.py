@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from fleetsim.errors import DataError
-from fleetsim.fleet.traces.formats import import_any
+from fleetsim.fleet.traces.formats import ImportOptions, import_any
 from fleetsim.fleet.traces.network.files import read_net_trace, write_net_trace
 from fleetsim.fleet.traces.network.trace import NetTrace
 from tests.fleet.net_traces import net_trace
@@ -115,7 +115,7 @@ def test_irish_logs_are_downloads_from_an_archive_as_from_a_table(tmp_path):
         assert trace.span_ms.tolist() == [4000]
         assert trace.down_bit_per_s.tolist() == [1e6, 3e6, 0.0]
         assert trace.up_bit_per_s is None
-    import_any("irish-5g", tmp_path / "table", tmp_path / "netflix", app="Netflix")
+    import_any("irish-5g", tmp_path / "table", tmp_path / "netflix", ImportOptions(app="Netflix"))
     assert read_net_trace(tmp_path / "netflix").down_bit_per_s.tolist() == [5000.0]
 
 

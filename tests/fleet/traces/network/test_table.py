@@ -9,36 +9,23 @@ from hypothesis import strategies as st
 
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.fleet.traces.column_choice import column_choice
-from fleetsim.fleet.traces.formats import TableOptions, import_any
-from fleetsim.fleet.traces.network.table import RateColumns, ReadRates, read_rate_table
+from fleetsim.fleet.traces.formats import ImportOptions, import_any
+from fleetsim.fleet.traces.network.table import ReadRates, read_rate_table
 from fleetsim.fleet.traces.network.trace import NetTrace
 from fleetsim.fleet.traces.table_rows import SEEN, Layout
 
 
-def read(
-    folder,
-    text,
-    *,
-    time="t",
-    rate="r[bit/s]",
-    up=None,
-    who=(),
-    by_second=False,
-    split_gap_s=None,
-    layout=SEEN,
-) -> ReadRates:
+def read(folder, text, *, time="t", rate="r[bit/s]", up=None, who=(), **changes) -> ReadRates:
     path = folder / "own.csv"
     path.write_text(text, encoding="utf-8")
-    columns = RateColumns(
-        column_choice("--time", time),
-        column_choice("--rate", rate),
-        None if up is None else column_choice("--up-rate", up),
-        tuple(column_choice("--who", name) for name in who),
-        by_second,
-        split_gap_s,
-        layout,
+    return read_rate_table(
+        path,
+        time=column_choice("--time", time),
+        down=column_choice("--rate", rate),
+        up=None if up is None else column_choice("--up-rate", up),
+        who=tuple(column_choice("--who", name) for name in who),
+        **changes,
     )
-    return read_rate_table(path, columns)
 
 
 def samples(trace: NetTrace) -> dict[str, list[tuple[int, float]]]:
@@ -204,20 +191,20 @@ def test_a_fault_names_file_row_column_and_the_hint(tmp_path, text, given, messa
 
 
 @pytest.mark.parametrize(("options", "message"), [
-    (TableOptions(time="t", rate="r[kbits]"), "'kbits' is not known; .*did you mean 'kbit/s'"),
-    (TableOptions(time="t"), "no --state is given, and no --rate"),
-    (TableOptions(time="t", state=("charging=r",), by_second=True), "--by-second belongs to"),
-    (TableOptions(time="t", until="r", up_rate="r"), "--up-rate belongs to a network"),
-    (TableOptions(time="t", rate="r[bit/s]", until="r"), "--rate means a network"),
-    (TableOptions(time="t", rate="r[bit/s]", split_gap_s=0.0), "must be above 0 s"),
-    (TableOptions(time="t", until="r", state=("online=r",)), "leave one out"),
-    (TableOptions(time="t", state=("asleep=r",)), "with a STATE of online"),
-    (TableOptions(time="t", state=("load=r=high",)), "words are for online"),
-    (TableOptions(time="t", state=("online=r", "online=t")), "names a state twice"),
+    (ImportOptions(time="t", rate="r[kbits]"), "'kbits' is not known; .*did you mean 'kbit/s'"),
+    (ImportOptions(time="t"), "no --state is given, and no --rate"),
+    (ImportOptions(time="t", state=("charging=r",), by_second=True), "--by-second belongs to"),
+    (ImportOptions(time="t", until="r", up_rate="r"), "--up-rate belongs to a network"),
+    (ImportOptions(time="t", rate="r[bit/s]", until="r"), "--rate means a network"),
+    (ImportOptions(time="t", rate="r[bit/s]", split_gap_s=0.0), "must be above 0 s"),
+    (ImportOptions(time="t", until="r", state=("online=r",)), "leave one out"),
+    (ImportOptions(time="t", state=("asleep=r",)), "with a STATE of online"),
+    (ImportOptions(time="t", state=("load=r=high",)), "words are for online"),
+    (ImportOptions(time="t", state=("online=r", "online=t")), "names a state twice"),
 ])  # fmt: skip
 def test_options_that_do_not_go_together_are_refused(tmp_path, options, message):
     (tmp_path / "own.csv").write_text("t,r\n0,1\n")
 
     with pytest.raises(ScenarioError, match=message):
-        import_any("table", tmp_path / "own.csv", tmp_path / "new", columns=options)
+        import_any("table", tmp_path / "own.csv", tmp_path / "new", options)
     assert not (tmp_path / "new").exists()

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from fleetsim.errors import DataError, ScenarioError
-from fleetsim.fleet.traces.formats import TableOptions, import_any
+from fleetsim.fleet.traces.formats import ImportOptions, import_any
 from fleetsim.fleet.traces.usage.files import read_trace, write_trace
-from fleetsim.fleet.traces.usage.importing import ImportOptions
 from fleetsim.fleet.traces.usage.trace import Trace
 from tests.fleet.traces.usage.test_fedscale import LIFE
 from tests.fleet.traces.usage.test_flash import NIGHT, log
@@ -266,15 +265,12 @@ def test_event_logs_and_behaviour_files_are_imported(tmp_path):
     ("states", {"unknown": "hold"}, "--unknown means nothing to states; .* extrasensory or"),
     ("rates", {"whole_days": True}, "--whole-days means nothing to rates; .* as table or"),
     ("rates", {"app": "B"}, "--app .* rates; .* irish-5g"),
-    ("rates", {"columns": TableOptions(time="t")}, "--time means nothing to rates; .* table"),
+    ("rates", {"time": "t"}, "--time means nothing to rates; .* table"),
     ("flash", {"utc_offset_h": float("nan")}, "--utc-offset-h nan is beyond"),
 ])  # fmt: skip
 def test_an_option_that_means_nothing_to_a_format_is_refused(tmp_path, format_, given, message):
-    others = {name: given[name] for name in given if name in ("app", "columns")}
-    options = ImportOptions(**{name: given[name] for name in given if name not in others})
-
     with pytest.raises(ScenarioError, match=message):
-        import_any(format_, tmp_path, tmp_path / "new", options, **others)
+        import_any(format_, tmp_path, tmp_path / "new", ImportOptions(**given))
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 
 from fleetsim.errors import DataError
 from fleetsim.fleet.traces.column_choice import column_choice
-from fleetsim.fleet.traces.formats import TableOptions, import_any
+from fleetsim.fleet.traces.formats import ImportOptions, import_any
 from fleetsim.fleet.traces.table_rows import Layout
 from fleetsim.fleet.traces.usage.files import read_trace
-from fleetsim.fleet.traces.usage.importing import ImportOptions
 from fleetsim.fleet.traces.usage.records import UsageRecords
 from fleetsim.fleet.traces.usage.state_columns import state_column
 from fleetsim.fleet.traces.usage.table import read_usage_table
@@ -222,13 +221,8 @@ def test_days_of_intervals_begin_at_the_users_midnight(tmp_path):
 def test_the_import_rotates_samples_to_midnight_and_writes_counts_and_rules(tmp_path):
     text = "t,who,c\n1970-01-01 22:00:00,a,1\n1970-01-02 02:00:00,a,0\n1970-01-02 22:00:00,a,0\n"
     (tmp_path / "own.csv").write_text(text)
-    notes = import_any(
-        "table",
-        tmp_path / "own.csv",
-        tmp_path / "new",
-        ImportOptions(whole_days=True),
-        columns=TableOptions(time="t", who=("who",), state=("charging=c",)),
-    )
+    options = ImportOptions(whole_days=True, time="t", who=("who",), state=("charging=c",))
+    notes = import_any("table", tmp_path / "own.csv", tmp_path / "new", options)
     trace, readme = read_trace(tmp_path / "new"), (tmp_path / "new" / "README.md").read_text()
 
     assert trace.times_s.tolist() == [0, 7200, 79200]
