@@ -148,9 +148,8 @@ class RunRecorder:
         """Write tables and return the digest of all; `table_digests` gets that of each."""
         for name, table in written.items():
             tables.write(self._folder / f"{name}.parquet", table)
-        digests = tables.digests({str(name): table for name, table in written.items()})
-        self.table_digests = digests.of_table
-        return digests.whole
+        of_all, self.table_digests = tables.digests({str(name): written[name] for name in written})
+        return of_all
 
     @property
     def _checkpoint_folder(self) -> Path:

@@ -82,7 +82,9 @@ def fresh_folder(home: Path, stem: str) -> Path:
     """
     folder, number = home / stem, 2
     with atomic_files.one_line_error(home, "cannot be looked into", _ELSEWHERE):
-        while (folder.exists() or folder.is_symlink()) and not _is_abandoned(folder):
+        while (folder.exists() or folder.is_symlink()) and not (
+            folder.is_dir() and _is_half_made(folder) and not is_busy(folder)
+        ):
             folder, number = home / f"{stem}-{number}", number + 1
     return folder
 
@@ -181,11 +183,6 @@ def _is_half_made(folder: Path) -> bool:
         and made <= {_LOCK, SCENARIO, MANIFEST, checkpoint.FOLDER}
         and not (saved.is_dir() and any(saved.iterdir()))
     )
-
-
-def _is_abandoned(folder: Path) -> bool:
-    """Return whether a folder is half made, and no process holds it."""
-    return folder.is_dir() and _is_half_made(folder) and not is_busy(folder)
 
 
 def is_busy(folder: Path) -> bool:

@@ -3,7 +3,6 @@
 - `schemas`: Columns of every table of a run.
 - `building`: Tables of a run from its rows and columns.
 - `files`: Files of tables: parquet for published tables, Arrow for checkpoints.
-- `announced_size`: Rows and bytes that a message of an Arrow file announces.
 - `hashing`: Digests of tables: SHA-256 of their values, however they are stored.
 """
 
