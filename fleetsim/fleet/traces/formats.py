@@ -16,8 +16,7 @@ from fleetsim.fleet.traces.usage import table as usage_table
 from fleetsim.fleet.traces.usage.features_labels import SUFFIXES, people_in, read_features_labels
 from fleetsim.fleet.traces.usage.fedscale import read_fedscale
 from fleetsim.fleet.traces.usage.files import form_of, main_file, read_records, write_trace
-from fleetsim.fleet.traces.usage.flash import OnlineRule, read_flash
-from fleetsim.fleet.traces.usage.flash_ready import read_flash_ready
+from fleetsim.fleet.traces.usage.flash import OnlineRule, read_flash, read_flash_ready
 from fleetsim.fleet.traces.usage.records import (
     MOST_UTC_OFFSET_H,
     Unknown,

@@ -18,7 +18,7 @@ from fleetsim.fleet.traces.network.published_forms import (
 )
 from fleetsim.fleet.traces.usage.features_labels import read_features_labels
 from fleetsim.fleet.traces.usage.files import read_trace
-from fleetsim.fleet.traces.usage.flash_ready import read_flash_ready
+from fleetsim.fleet.traces.usage.flash import read_flash_ready
 from fleetsim.fleet.traces.usage.trace import Trace
 
 DAY_S = 86_400

@@ -4,8 +4,7 @@
 - `files`: Reading and writing of usage traces in CSV files, whose headers determine the form.
 - `csv_forms`: Forms of usage traces in CSV files, each read into `UsageRecords`.
 - `records`: Records of a source, and their conversion to a `Trace` of days from local midnight.
-- `flash`: Event logs of FLASH: lock, charger and network of phones, as `UsageRecords`.
-- `flash_ready`: Ready times of FLASH.
+- `flash`: Published traces of FLASH, as `UsageRecords`.
 - `features_labels`: ExtraSensory as published.
 - `table`: Import of any table of people's usage: states per sample, or intervals of availability.
 - `state_columns`: Columns of a table that give states: words of a flag, a load or memory.

@@ -176,10 +176,11 @@ def records_of_people(
     unknown: Unknown,
 ) -> UsageRecords:
     """Return the records of samples of ExtraSensory's users; see `trace_of_samples`."""
-    samples = trace_of_samples(name, ids, user, unix_s, states, unknown, last_s=_SAMPLE_S)
-    begin_s = unix_s[samples.first]
-    offset_s = np.full_like(begin_s, _EXTRASENSORY_UTC_OFFSET_S)
-    return UsageRecords(samples.trace, begin_s, offset_s, samples.notes)
+    trace, first, _, notes = trace_of_samples(
+        name, ids, user, unix_s, states, unknown, last_s=_SAMPLE_S
+    )
+    begin_s = unix_s[first]
+    return UsageRecords(trace, begin_s, np.full_like(begin_s, _EXTRASENSORY_UTC_OFFSET_S), notes)
 
 
 def users_file(main: Path) -> Path:

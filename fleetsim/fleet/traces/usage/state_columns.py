@@ -12,12 +12,11 @@ from typing import Final
 
 import numpy as np
 
-from fleetsim.contracts import FloatArray, IntArray
+from fleetsim.contracts import FloatArray
 from fleetsim.errors import ScenarioError
 from fleetsim.fleet.traces.column_choice import (
     ColumnChoice,
     column_choice,
-    counted,
     factor_of,
     refuse,
     texts_of,
@@ -149,14 +148,3 @@ def _counted_words(state: str, value: float, num: Counter[str]) -> list[str]:
     more = f" and {len(num) - _MOST_WORDS} other words" if len(num) > _MOST_WORDS else ""
     hint = "" if _UNMEASURED.isdisjoint(num) else "; --missing WORD if one was not measured"
     return [f"{state} {value:g}: {', '.join(listed)}{more}{hint}"]
-
-
-def missing_states(values: Mapping[str, FloatArray], kept: IntArray) -> list[str]:
-    """Return notes on the states that rows lack."""
-    return [
-        note
-        for state, column in values.items()
-        for note in counted(
-            np.isnan(column[kept]).sum(), f"without {state}, which is that before it"
-        )
-    ]

@@ -42,7 +42,7 @@ from fleetsim.fleet.traces.usage.records import (
     trace_of_samples,
     united,
 )
-from fleetsim.fleet.traces.usage.state_columns import StateColumn, missing_states, values_of
+from fleetsim.fleet.traces.usage.state_columns import StateColumn, values_of
 from fleetsim.fleet.traces.usage.trace import STATES
 from fleetsim.quoting import quoted
 
@@ -100,7 +100,7 @@ def _samples(
         )
     at_s = np.floor(times.at_s[kept]).astype(np.int64)
     who, ids = _renumbered(user[kept], names)
-    samples = trace_of_samples(
+    trace, first, num_silent, sample_notes = trace_of_samples(
         str(table.path),
         ids,
         who,
@@ -115,13 +115,19 @@ def _samples(
         *counted((~has_name).sum(), "left out without a value of --who"),
         *counted((~has_time).sum(), "left out without a time"),
         *counted(len(names) - len(ids), "left out, none of whose rows is kept", "users"),
-        *missing_states(values, kept),
-        *samples.notes,
-        *counted(samples.num_silent, f"with no other within 600 s after them; {unknown}"),
+        *(
+            note
+            for state, column in values.items()
+            for note in counted(
+                np.isnan(column[kept]).sum(), f"without {state}, which is that before it"
+            )
+        ),
+        *sample_notes,
+        *counted(num_silent, f"with no other within 600 s after them; {unknown}"),
         *([f"no column, so the same throughout: {rest}"] if rest else []),
     )
-    stated_s = np.nan_to_num(times.utc_offset_s[kept[samples.first]], nan=0.0).astype(np.int64)
-    return UsageRecords(samples.trace, at_s[samples.first], stated_s, notes)
+    stated_s = np.nan_to_num(times.utc_offset_s[kept[first]], nan=0.0).astype(np.int64)
+    return UsageRecords(trace, at_s[first], stated_s, notes)
 
 
 def _intervals(
