@@ -1,8 +1,7 @@
 """Usage traces: states of people's devices over time.
 
 - `trace`: Usage traces: states of people's devices that hold from one whole second to another.
-- `files`: Reading and writing of usage traces in CSV files, whose headers determine the form.
-- `csv_forms`: Forms of usage traces in CSV files, each read into `UsageRecords`.
+- `files`: Usage traces in CSV files, whose headers determine the form.
 - `records`: Records of a source, and their conversion to a `Trace` of days from local midnight.
 - `flash`: Published traces of FLASH, as `UsageRecords`.
 - `features_labels`: ExtraSensory as published.
