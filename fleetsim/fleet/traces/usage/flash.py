@@ -14,20 +14,21 @@ Times count from a midnight. Three forms are read:
 A phone is online, charging and unmetered while it is ready, and none of them otherwise.
 """
 
+import json
 import math
+import os
 import re
 from collections import Counter
 from datetime import datetime
 from functools import partial
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
 
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
 from fleetsim.errors import DataError
-from fleetsim.fleet.traces.json_object import read_json_object
 from fleetsim.fleet.traces.ordered_rows import begins, held
 from fleetsim.fleet.traces.usage.records import (
     DAY_S,
@@ -39,6 +40,8 @@ from fleetsim.fleet.traces.usage.records import (
     united,
     usable,
 )
+from fleetsim.host import paths
+from fleetsim.host.unpacking import GZIP_FAULTS, unpacked
 from fleetsim.quoting import quoted
 
 OnlineRule = Literal["locked", "always"]
@@ -49,6 +52,8 @@ _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}")
 _LEVEL = re.compile(r"[0-9]{1,3}(\.[0-9]+)?%")
 _CELLULAR, _WIFI, _UNKNOWN = 0, 1, 2
 _MOST_S = 1e11
+_MOST_BYTE = 1 << 30
+_MOST_OBJECTS = 4_000_000
 _SPAN = ("trace_start", "trace_end")
 
 
@@ -144,7 +149,7 @@ def _log(_: str, messages: str) -> tuple[IntArray, FloatArray, bool]:
 
 def _phones(path: Path) -> dict[str, str]:
     """Return the messages of every phone."""
-    document = read_json_object(path, holds="phones, each with messages")
+    document = _read_json_object(path, holds="phones, each with messages")
     for phone, fields in document.items():
         if not isinstance(fields, dict) or not isinstance(fields.get("messages"), str):
             raise DataError(
@@ -159,7 +164,7 @@ def read_flash_ready(path: Path) -> UsageRecords:
     Overlapping and touching intervals become their union, unordered ones are sorted, those that
     last no second are dropped, and those that leave the span of the log are cut; all are counted.
     """
-    document = read_json_object(path, holds="phones, each with [start, end] intervals")
+    document = _read_json_object(path, holds="phones, each with [start, end] intervals")
     changed: Counter[str] = Counter()
     phones, left_out = usable(path, document, partial(_phone, path, changed), what="phones")
     of_phones, begins_s, ends_s = zip(*phones.values(), strict=True)
@@ -235,3 +240,46 @@ def _is_time(value: Any) -> bool:
 
 def _number(value: Any) -> float:
     return float(value) if _is_time(value) else math.nan
+
+
+def _read_json_object(path: Path, *, holds: str) -> dict[str, Any]:
+    """Return the members of the object in a .json or .json.gz file, which `holds` names."""
+
+    def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        names = dict(pairs)
+        if len(names) < len(pairs):
+            raise DataError(f"{path}: a key stands twice in one object; rename or drop one")
+        return names
+
+    def refused(constant: str) -> NoReturn:
+        raise DataError(f"{path}: {constant} is no JSON; correct it")
+
+    try:
+        document = json.loads(_json_text(path), object_pairs_hook=distinct, parse_constant=refused)
+    except json.JSONDecodeError as fault:
+        raise DataError(
+            f"{path}, line {fault.lineno}: is not JSON ({fault.msg}, column {fault.colno}); fetch"
+            " the file again"
+        ) from fault
+    except (RecursionError, MemoryError, ValueError) as fault:
+        raise DataError(f"{path}: is not JSON of this form ({fault}); check the file") from fault
+    if not isinstance(document, dict) or not document:
+        raise DataError(f"{path}: must be a JSON object of {holds}")
+    return document
+
+
+def _json_text(path: Path) -> str:
+    try:
+        with paths.opened(path) as file:
+            if path.suffix == ".gz":
+                content = unpacked(file, os.fstat(file.fileno()).st_size, str(path)).read()
+            else:
+                content = file.read(_MOST_BYTE + 1)
+    except GZIP_FAULTS as fault:
+        raise DataError(f"{path}: cannot be read ({fault}); copy or fetch it again") from fault
+    if len(content) > _MOST_BYTE:
+        raise DataError(f"{path}: holds more than {_MOST_BYTE >> 20} MiB; split it")
+    # Each becomes a Python object of sixty bytes and more.
+    if content.count(b"{") + content.count(b"[") > _MOST_OBJECTS:
+        raise DataError(f"{path}: holds more than {_MOST_OBJECTS} objects and lists; split it")
+    return content.decode("utf-8-sig")

@@ -106,6 +106,6 @@ def test_a_packed_file_is_read_and_one_that_unpacks_too_far_is_refused(tmp_path,
     packed.write_bytes(gzip.compress(plain.read_bytes()))
 
     assert changes(read(packed)) == changes(read(plain))
-    monkeypatch.setattr("fleetsim.fleet.traces.json_object._MOST_BYTE", 100)
+    monkeypatch.setattr("fleetsim.fleet.traces.usage.flash._MOST_BYTE", 100)
     with pytest.raises(DataError, match="holds more than"):
         read(packed)
