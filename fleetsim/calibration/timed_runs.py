@@ -209,8 +209,8 @@ def fit_times(runs: Sequence[TimedRun], base: ComputeProfile) -> TimeFit:
         )
     result = _least_squares(two, runs)
     factor = float(result[1])
-    overheads_s = factor * base_s
-    return TimeFit(1.0 / result[0], *overheads_s, factor, two @ result, 2)
+    dispatch_s, layer_s, mparam_s = (factor * base_s).tolist()
+    return TimeFit(1.0 / result[0], dispatch_s, layer_s, mparam_s, factor, two @ result, 2)
 
 
 def _weighted_flop(run: TimedRun, base: ComputeProfile) -> float:

@@ -52,7 +52,11 @@ def lost(outcome: str) -> dict[str, object]:
 
 ONE_IN_100 = {"accuracy": [0.5] * 50, "outcomes": [("late", "delivered"), *[LATE] * 49]}
 ENDED = {"accuracy": [0.5] * 12, "outcomes": [("delivered", "late")] * 6 + [REFUSED] * 6}
-SAME = {"accuracy": [0.5] * 30, "cohorts": [(3, 1), (1, 3)] * 15, "selector": "oort"}
+SAME: dict[str, Any] = {
+    "accuracy": [0.5] * 30,
+    "cohorts": [(3, 1), (1, 3)] * 15,
+    "selector": "oort",
+}
 NOTHING = "none of 12 train tasks in 6 round(s)"
 
 

@@ -30,6 +30,9 @@ ROUNDS = [
 ]
 
 
+BUDGETS = {"budget_s": 1.0, "budget_j": 1.0}
+
+
 def tasks() -> list[TaskRow]:
     trained = [
         task_row(
@@ -75,9 +78,9 @@ def test_without_a_plan_the_horizon_is_what_a_complete_run_took(tmp_path):
 
         assert run.horizon_rounds == horizon
         assert run.accuracy_at(1.0) == (None if horizon is None else 0.5)
-    never_evaluated = write_run(tmp_path / "run", MadeUp(size=5), [round_row(1)])
-    assert never_evaluated.accuracy_at(1.0) is never_evaluated.ending() is None
-    assert never_evaluated.comprehensive_score(budget_s=1.0, budget_j=1.0) is None
+    blank = write_run(tmp_path / "run", MadeUp(size=5), [round_row(1)])
+    values = (blank.accuracy_at(1.0), blank.ending(), blank.comprehensive_score(**BUDGETS))
+    assert values == (None, None, None)
 
 
 def test_waiting_of_whole_tasks_and_of_the_computing_alone(run: Run):
@@ -113,7 +116,7 @@ def test_rounds_of_a_buffered_server_are_no_choices(tmp_path):
 
     assert run.selection_ratio() is None
     assert run.selected_devices() is None
-    assert run.selection_scores(budget_s=1.0, budget_j=1.0) is None
+    assert run.selection_scores(**BUDGETS) is None
     assert run.share_seen().tolist() == [0.6, 0.6, 0.8, 0.8]
     assert run.average_waiting_s() is None
     assert run.average_waiting_s(computing_alone=True) is None

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 COLUMN = "selector_diagnostics"
-_NUMBERS = TypeAdapter(dict[str, FiniteFloat | list[FiniteFloat]])
+_NUMBERS: TypeAdapter[dict[str, float | list[float]]] = TypeAdapter(
+    dict[str, FiniteFloat | list[FiniteFloat]]
+)
 
 
 def diagnostics(rounds: pd.DataFrame, *, run: str) -> pd.DataFrame:

@@ -92,7 +92,8 @@ def on_wifi(path: Path, condition: str, column: str) -> pd.DataFrame:
     rows = pd.read_csv(path)
     rows = rows[rows["condition"].str.contains(condition)]
     app = rows["condition"].str.extract("(Streaming|Games)", expand=False).fillna("alone")
-    return rows.groupby(["device", app])[column].mean().unstack().loc[BOARDS]
+    means = rows.assign(app=app).groupby(["device", "app"])[column].mean()
+    return means.unstack().loc[BOARDS]
 
 
 def test_streaming_takes_the_memory_that_was_measured(real_trace):
