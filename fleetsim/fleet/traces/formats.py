@@ -23,7 +23,6 @@ from fleetsim.fleet.traces.usage.records import (
     UsageRecords,
     local_days,
 )
-from fleetsim.fleet.traces.usage.state_columns import state_column
 from fleetsim.host import paths
 from fleetsim.quoting import quoted
 from fleetsim.schema.spelling import did_you_mean
@@ -169,7 +168,7 @@ def _import_table(source: Path, dest: Path, options: ImportOptions) -> tuple[str
                     f"trace import table: {option} belongs to a network, which has --rate; give"
                     " --rate too, or drop it"
                 )
-        states = dict(map(state_column, options.state))
+        states = dict(map(usage_table.state_column, options.state))
         if len(states) < len(options.state):
             raise ScenarioError("trace import table: --state names a state twice; drop one")
         until = None if options.until is None else column_choice("--until", options.until)

@@ -12,7 +12,7 @@ from fleetsim.errors import DataError
 from fleetsim.host.unpacking import limit_byte, too_large
 from fleetsim.quoting import MAX_NAME, quoted
 from fleetsim.record import atomic_files
-from fleetsim.record.tables.schemas import OPTIONAL, SCHEMAS, WORDS, TableName
+from fleetsim.record.tables.building import OPTIONAL, SCHEMAS, WORDS, TableName
 
 _ROWS_PER_GROUP = 1 << 20
 _VALUE_BYTE = 8

@@ -6,7 +6,6 @@
 - `flash`: Published traces of FLASH, as `UsageRecords`.
 - `features_labels`: ExtraSensory as published.
 - `table`: Import of any table of people's usage: states per sample, or intervals of availability.
-- `state_columns`: Columns of a table that give states: words of a flag, a load or memory.
 - `fedscale`: Behaviour file of FedScale: availability of its clients, as `UsageRecords`.
 - `plain_pickle`: Pickles of plain values (dicts, lists, text and numbers), read without execution.
 """

@@ -13,8 +13,7 @@ from fleetsim.fleet.traces.formats import ImportOptions, import_any
 from fleetsim.fleet.traces.table_rows import Layout
 from fleetsim.fleet.traces.usage.files import read_trace
 from fleetsim.fleet.traces.usage.records import UsageRecords
-from fleetsim.fleet.traces.usage.state_columns import state_column
-from fleetsim.fleet.traces.usage.table import read_usage_table
+from fleetsim.fleet.traces.usage.table import read_usage_table, state_column
 
 DAY_S = 86_400
 
