@@ -19,8 +19,6 @@ TEN_CLASSES = Baseline(accuracy=0.1, num_samples=900)
 """A constant answer that is clearly beaten from 0.1 + 3 sqrt(0.1 * 0.9 / 900) = 0.13 on."""
 GOOD = (0.3, 0.5, 0.7, 0.8, 0.85, 0.88)
 SMALL = ("fleet.size=10", "server.cohort=3", "server.over_commit=1.0", "server.deadline_s=null")
-
-
 NAN, INF = math.nan, math.inf
 ALL = ("delivered", "delivered")
 LATE = ("late", "late")
@@ -52,11 +50,8 @@ def lost(outcome: str) -> dict[str, object]:
 
 ONE_IN_100 = {"accuracy": [0.5] * 50, "outcomes": [("late", "delivered"), *[LATE] * 49]}
 ENDED = {"accuracy": [0.5] * 12, "outcomes": [("delivered", "late")] * 6 + [REFUSED] * 6}
-SAME: dict[str, Any] = {
-    "accuracy": [0.5] * 30,
-    "cohorts": [(3, 1), (1, 3)] * 15,
-    "selector": "oort",
-}
+HALF, PAIRS = [0.5] * 30, [(3, 1), (1, 3)] * 15
+SAME: dict[str, Any] = {"accuracy": HALF, "cohorts": PAIRS, "selector": "oort"}
 NOTHING = "none of 12 train tasks in 6 round(s)"
 
 

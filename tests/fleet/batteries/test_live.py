@@ -147,9 +147,8 @@ def walked(battery, record, level_j, until_s, load_w=lambda _: 0.0, floor_j=None
 
     def value(curve: str, key: str) -> float:
         begins = battery[curve]["from_fraction"]
-        return float(
-            battery[curve][key][sum(begin * CAPACITY_J <= level_j for begin in begins) - 1]
-        )
+        band = sum(begin * CAPACITY_J <= level_j for begin in begins) - 1
+        return float(battery[curve][key][band])
 
     for k in range(round(until_s / STEP_S)):
         t_s = k * STEP_S
