@@ -133,7 +133,7 @@ class Slow(NamedTuple):
     level_j: float
     is_off: bool
     met_s: float
-    """When the floor was met; inf: never."""
+    """Time at which the floor was met; inf: never."""
     bound_j: float
     """A step in which something changes is wrong by a step's worth of that change at most."""
     nearest_miss_j: float
