@@ -1,6 +1,6 @@
 """Device file from timed training runs and a power log, with its residuals.
 
-The file extends the profile of the nearest bundled device and replaces its measured figures: the
+The file extends the profile of the nearest bundled device and replaces its measured values: the
 rate of convolutions and the overheads by `timed_runs`, idle and training power by the means of a
 power log over two windows. All else, phi too, is that of the extended device.
 """
@@ -32,8 +32,8 @@ from fleetsim.units import FLOP_PER_GFLOP
 _LEAST_PARAMETER_S = 1e-9
 """Least overhead per million parameters that a device file may state."""
 _FAR = 10.0
-"""Ratio to the extended device, or of it, from which a figure is said to be far."""
-_WAY_OUT = "name another DEST"
+"""Ratio to the extended device, or of it, from which a value counts as far."""
+_HINT = "name another DEST"
 
 Window = tuple[float, float]
 
@@ -101,8 +101,8 @@ def calibrate(
         f" {like}.\n# `notes` has the residuals. How to read this file: docs/devices.md.\n"
     ) + dump(data)
     _require_valid(text, dest)
-    atomic_files.make_folder(dest.parent, hint=_WAY_OUT)
-    atomic_files.write(dest, text.encode(), hint=_WAY_OUT)
+    atomic_files.make_folder(dest.parent, hint=_HINT)
+    atomic_files.write(dest, text.encode(), hint=_HINT)
     return tuple(lines)
 
 
@@ -145,10 +145,10 @@ def _log(power: PowerRequest, layout: Layout) -> PowerLog:
 
 def _require_valid(text: str, dest: Path) -> None:
     """Check the file before it is written, as its loader will."""
-    own = strict_yaml.parse(text, str(dest), DataError, dest.parent)
+    parsed = strict_yaml.parse(text, str(dest), DataError, dest.parent)
 
     def read(path: Path) -> strict_yaml.Document:
-        return own if path == dest else strict_yaml.read(path, DataError)
+        return parsed if path == dest else strict_yaml.read(path, DataError)
 
     check(DeviceFile, read_device(dest, read), DataError)
 
@@ -238,12 +238,12 @@ def _power_lines(idle: MeanPower, train: MeanPower) -> list[str]:
     ]
 
 
-def _far_lines(like: str, figures: Sequence[tuple[str, float, float]]) -> list[str]:
-    """Return a line for each figure that is far from that of the extended device."""
+def _far_lines(like: str, values: Sequence[tuple[str, float, float]]) -> list[str]:
+    """Return a line for each value that is far from that of the extended device."""
     lines = []
-    for what, own, theirs in figures:
-        if own > 0.0 and theirs > 0.0 and not 1.0 / _FAR <= own / theirs <= _FAR:
-            times = own / theirs
+    for what, fitted, extended in values:
+        if fitted > 0.0 and extended > 0.0 and not 1.0 / _FAR <= fitted / extended <= _FAR:
+            times = fitted / extended
             message = f"{times:.3g} times" if times > 1.0 else f"1/{1.0 / times:.3g} of"
             lines.append(f"{what}: {message} that of {like}, which is far; check units and windows")
     return lines

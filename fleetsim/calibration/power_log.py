@@ -165,8 +165,8 @@ def power_log(
     )
     since_s = moments - moments[0]
     end_s = float(since_s[-1] + np.median(np.diff(moments)))
-    own = None if place is None else lambda sample: place(int(first[sample]))
-    return PowerLog(name, since_s, mean_w, end_s, lines, own)
+    place_of = None if place is None else lambda sample: place(int(first[sample]))
+    return PowerLog(name, since_s, mean_w, end_s, lines, place_of)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +185,7 @@ def seconds_of(table: CsvTable, columns: PowerColumns) -> FloatArray:
     if columns.time is not None:
         choice = column_choice("--time", columns.time)
     else:
-        choice = _found(table, "time") or _dates(table)
+        choice = _named_column(table, "time") or _dates(table)
     unit = choice.unit
     if unit is None:
         is_date = _holds_dates(table, choice)
@@ -222,13 +222,13 @@ def watts_of(table: CsvTable, columns: PowerColumns) -> FloatArray:
 def _chosen(table: CsvTable, quantity: str, given: str | None) -> ColumnChoice | None:
     """Return the column that is given, or that states a unit of the quantity; None: none does."""
     if given is None:
-        return _found(table, quantity)
+        return _named_column(table, quantity)
     option, units = _QUANTITIES[quantity]
     choice = column_choice(option, given)
     return ColumnChoice(option, choice.column, choice.unit or unit_in(choice.column, units))
 
 
-def _found(table: CsvTable, quantity: str) -> ColumnChoice | None:
+def _named_column(table: CsvTable, quantity: str) -> ColumnChoice | None:
     """Return the column whose name states a unit of the quantity; None: none does.
 
     Times are many in a log, such as latency_ms: that of the rows is called so, or as its unit.

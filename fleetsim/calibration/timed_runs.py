@@ -1,4 +1,4 @@
-"""Training runs that somebody timed on a device, and the figures of the device that explain them.
+"""Training runs that somebody timed on a device, and the rates of the device that explain them.
 
 docs/own-measurements.md has the columns of the CSV file; others are ignored.
 
@@ -165,7 +165,7 @@ def _whole(table: CsvTable, row: int, column: str) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TimeFit:
-    """Figures of a device, and how well they explain the runs."""
+    """Rates of a device, and how well they explain the runs."""
 
     conv_flop_per_s: float
     dispatch_s: float
@@ -174,7 +174,7 @@ class TimeFit:
     overhead_factor: float | None
     """Factor on the overheads of the extended device; None: each was fitted."""
     modelled_s: FloatArray
-    """Time of each run by the figures [runs]."""
+    """Time of each run by these rates [runs]."""
     num_unknowns: int
 
     @property
@@ -184,7 +184,7 @@ class TimeFit:
 
 
 def fit_times(runs: Sequence[TimedRun], base: ComputeProfile) -> TimeFit:
-    """Return the figures that explain the times of runs best; `base` is the extended device."""
+    """Return the rates that explain the times of runs best; `base` is the extended device."""
     if len(runs) < 2:
         where = runs[0].place if runs else "no row"
         raise DataError(f"{where}: calibration takes two timed runs or more; add a run")
@@ -197,7 +197,7 @@ def fit_times(runs: Sequence[TimedRun], base: ComputeProfile) -> TimeFit:
         [base.dispatch_s, base.layer_s, base.parameter_s * PARAMETERS_PER_MPARAM], dtype=np.float64
     )
     two = np.array([flop, every[:, 1:] @ base_s]).T
-    # Weights that do not depend on the times, whose errors must not decide what can be told.
+    # Weights that do not depend on the times, whose errors must not decide what is fitted.
     expected_s = two @ np.array([1.0 / base.conv_flop_per_s, 1.0])
     if len(runs) >= _ALL and _tells_apart(every / expected_s[:, np.newaxis]):
         result = _least_squares(every, runs)
@@ -209,8 +209,8 @@ def fit_times(runs: Sequence[TimedRun], base: ComputeProfile) -> TimeFit:
         )
     result = _least_squares(two, runs)
     factor = float(result[1])
-    own_s = factor * base_s
-    return TimeFit(1.0 / result[0], own_s[0], own_s[1], own_s[2], factor, two @ result, 2)
+    dispatch_s, layer_s, mparam_s = (factor * base_s).tolist()
+    return TimeFit(1.0 / result[0], dispatch_s, layer_s, mparam_s, factor, two @ result, 2)
 
 
 def _weighted_flop(run: TimedRun, base: ComputeProfile) -> float:

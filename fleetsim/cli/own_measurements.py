@@ -123,13 +123,13 @@ def import_(
 
     What was joined or left out is counted, here and in the README.md of DEST.
     """
-    from fleetsim.fleet.traces.formats import TableOptions, import_any
-    from fleetsim.fleet.traces.usage.importing import ImportOptions
+    from fleetsim.fleet.traces.formats import ImportOptions, import_any
 
     options = ImportOptions(
-        unknown=unknown, online=online, utc_offset_h=utc_offset_h, whole_days=whole_days
-    )
-    columns = TableOptions(
+        unknown=unknown,
+        online=online,
+        utc_offset_h=utc_offset_h,
+        whole_days=whole_days,
         time=time,
         rate=rate,
         up_rate=up_rate,
@@ -141,9 +141,10 @@ def import_(
         separator=separator,
         decimal=decimal,
         missing=tuple(missing or ()),
+        app=app_name,
     )
     source, dest = paths.local(source), paths.local(dest)
-    for line in import_any(format_, source, dest, options, app=app_name, columns=columns):
+    for line in import_any(format_, source, dest, options):
         output(line)
     output(dest)
 

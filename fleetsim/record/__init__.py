@@ -1,6 +1,6 @@
 """Run folders: writing a run so that it survives a kill, and reading it back.
 
-What cannot be read or written is a `DataError` that names the file and the way out; what was
+What cannot be read or written is a `DataError` that names the file and what to do; what was
 recorded before stays valid.
 
 - `run_folder`: The folder of a run: its name, its lock, and its content at the start.

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fleetsim.contracts import BoolArray, FloatArray, IntArray, Outcome, Purpose
@@ -109,34 +108,20 @@ class RunHistory:
         """Return the columns of a run folder whose tables are complete."""
         # Opened here: Arrow reads some names as addresses.
         with paths.opened(folder / "rounds.parquet") as file:
-            rounds = pq.ParquetFile(file).read()
+            rounds = pq.ParquetFile(file).read().to_pandas()
         with paths.opened(folder / "tasks.parquet") as file:
-            tasks = pq.ParquetFile(file).read(columns=_TASK_COLUMNS)
-        is_train = _words(tasks["purpose"]) == str(Purpose.TRAIN)
+            tasks = pq.ParquetFile(file).read(columns=_TASK_COLUMNS).to_pandas()
+        train = tasks[tasks["purpose"] == Purpose.TRAIN]
         return cls(
-            accuracy=_numbers(rounds["accuracy"]),
-            loss=_numbers(rounds["loss"]),
-            num_eligible=_numbers(rounds["num_eligible"]).astype(np.int64),
-            num_delivered=_numbers(rounds["num_delivered"]).astype(np.int64),
-            aggregated=_numbers(rounds["aggregated"]).astype(np.bool_),
-            task_round=_numbers(tasks["round"]).astype(np.int64)[is_train],
-            client=_numbers(tasks["client"]).astype(np.int64)[is_train],
-            outcome=_words(tasks["outcome"])[is_train],
+            accuracy=rounds["accuracy"].to_numpy(dtype=np.float64),
+            loss=rounds["loss"].to_numpy(dtype=np.float64),
+            num_eligible=rounds["num_eligible"].to_numpy(),
+            num_delivered=rounds["num_delivered"].to_numpy(),
+            aggregated=rounds["aggregated"].to_numpy(),
+            task_round=train["round"].to_numpy(),
+            client=train["client"].to_numpy(),
+            outcome=train["outcome"].to_numpy(dtype=np.str_),
         )
-
-
-def _numbers(column: pa.ChunkedArray) -> FloatArray:
-    """Return the values of a column of numbers; null is NaN."""
-    values: FloatArray = column.cast(pa.float64()).to_numpy()
-    return values
-
-
-def _words(column: pa.ChunkedArray) -> NDArray[np.str_]:
-    """Return the values of a column of text without null."""
-    coded = column.combine_chunks().dictionary_encode()
-    words = np.array(coded.dictionary.to_pylist(), dtype=np.str_)
-    values: NDArray[np.str_] = words[coded.indices.to_numpy()]
-    return values
 
 
 def failures(

@@ -98,8 +98,8 @@ def _platform_id(features: Mapping[str, str]) -> str:
 def platform_differences(platforms: Iterable[PlatformRecord]) -> list[str]:
     """Return how platforms differ from the first of them, each difference once."""
     first, *others = platforms
-    found = [difference for other in others for difference in first.differences(other)]
-    return list(dict.fromkeys(found))
+    differences = [difference for other in others for difference in first.differences(other)]
+    return list(dict.fromkeys(differences))
 
 
 class DeviceFigureRecord(Settings):
@@ -202,7 +202,7 @@ class Manifest(Settings):
             trainer=self.trainer,
             parts_sha256=content_sha256(
                 {
-                    "plugins": [own.model_dump() for own in self.plugins if own.affects_results],
+                    "plugins": [part.model_dump() for part in self.plugins if part.affects_results],
                     "flower": None if self.flower is None else self.flower.model_dump(),
                     "data": self.data_sha256,
                     "weights": None if weights is None else weights.sha256,

@@ -109,8 +109,8 @@ def amounts_until(run: Run, prices: Prices, last_round: int) -> dict[str, float]
     tasks = _with_spending(run.tasks[run.tasks["round"] <= last_round])
     num_clients = run.clients["device"].value_counts()
     virtual_s = float(rounds["finished_at_s"].iloc[-1])
-    found = _weighed(tasks, prices, num_clients, virtual_s)
-    return {amount: float(found[amount].sum()) for amount in prices.amounts}
+    costs = _weighed(tasks, prices, num_clients, virtual_s)
+    return {amount: float(costs[amount].sum()) for amount in prices.amounts}
 
 
 def _with_spending(tasks: pd.DataFrame) -> pd.DataFrame:
@@ -143,7 +143,7 @@ def _weighed(
     return result
 
 
-def total_of(found: pd.DataFrame, column: str) -> float | None:
+def total_of(costs: pd.DataFrame, column: str) -> float | None:
     """Return the sum of a column over devices; None if it is unknown for any."""
-    total = float(found[column].sum(skipna=False))
+    total = float(costs[column].sum(skipna=False))
     return None if math.isnan(total) else total

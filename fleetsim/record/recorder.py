@@ -107,15 +107,15 @@ class RunRecorder:
         """Keep the state after the round just recorded; save a checkpoint when one is due.
 
         `changed` are the rows of the clients that changed since the previous call. Arrays are
-        copied if writeable, so that the caller may change its own.
+        copied if writeable, so that the caller may change its arrays.
         """
         for key, array in [*state.items(), *changed.items()]:
             if array.dtype.hasobject:
                 raise ValueError(f"state {key!r}: an array of objects cannot be saved")
         if changed["client"].size:
-            self._changes.rows.append(_own(changed))
+            self._changes.rows.append(_copied(changed))
         self._finished = _Finished(
-            state=_own(state),
+            state=_copied(state),
             num_rounds=self._rounds.end,
             num_tasks=self._tasks.end,
             num_changes=self._changes.end,
@@ -148,9 +148,8 @@ class RunRecorder:
         """Write tables and return the digest of all; `table_digests` gets that of each."""
         for name, table in written.items():
             tables.write(self._folder / f"{name}.parquet", table)
-        digests = tables.digests({str(name): table for name, table in written.items()})
-        self.table_digests = digests.of_table
-        return digests.whole
+        of_all, self.table_digests = tables.digests({str(name): written[name] for name in written})
+        return of_all
 
     @property
     def _checkpoint_folder(self) -> Path:
@@ -196,7 +195,7 @@ class RunRecorder:
         checkpoint.sweep(self._checkpoint_folder, self._latest)
 
 
-def _own(arrays: State) -> State:
+def _copied(arrays: State) -> State:
     """Return arrays that no other code writes to."""
     return {key: np.array(a) if a.flags.writeable else a for key, a in arrays.items()}
 

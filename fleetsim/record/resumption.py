@@ -61,8 +61,8 @@ def _changed(what: str) -> str:
 
 def _other_plugins(before: Sequence[PluginRecord], now: Sequence[PluginRecord]) -> Iterator[str]:
     """Yield the plug-ins that a resumed run lacks, has from other files, or has in addition."""
-    then = {(own.kind, own.name): own for own in before if own.affects_results}
-    here = {(own.kind, own.name): own for own in now if own.affects_results}
+    then = {(plugin.kind, plugin.name): plugin for plugin in before if plugin.affects_results}
+    here = {(plugin.kind, plugin.name): plugin for plugin in now if plugin.affects_results}
     for (kind, name), old in then.items():
         new = here.get((kind, name))
         if new is None:
@@ -87,7 +87,7 @@ def _other_plugins(before: Sequence[PluginRecord], now: Sequence[PluginRecord]) 
 
 def _other_gifts(before: Sequence[PluginRecord], now: Sequence[PluginRecord]) -> Iterator[str]:
     """Yield the plug-ins of a resumed run that have not given what they gave when it began."""
-    gave = {(own.kind, own.name): own.gave_sha256 for own in now}
+    gave = {(plugin.kind, plugin.name): plugin.gave_sha256 for plugin in now}
     for old in before:
         if old.gave_sha256 is not None and old.gave_sha256 != gave[old.kind, old.name]:
             what = "splits the data otherwise" if old.kind == "partition" else "has other weights"

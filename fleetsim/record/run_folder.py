@@ -45,14 +45,14 @@ def choose_folder(
 
     Without `out` it is one in `RUNS`, named after the run. `begun` is the manifest of the run if it
     begins now, and `scenario` the text of `scenario.yaml`. With `resume` the run that is there,
-    complete or not, continues; `on_note` is told if it is complete or missing.
+    complete or not, continues; `on_note` is called if it is complete or missing.
     """
     stem = f"{begun.name}-{begun.scenario_hash[:_HASH_LENGTH]}"
     given = None if out is None else paths.local(out)
     if resume:
-        found = given or find_run(RUNS, stem)
-        if found is not None and not is_free(found):
-            return found, _resumed(found, begun, on_note)
+        existing = given or find_run(RUNS, stem)
+        if existing is not None and not is_free(existing):
+            return existing, _resumed(existing, begun, on_note)
     folder = given or fresh_folder(RUNS, stem)
     try:
         create_folder(folder, scenario=scenario, manifest=begun)
@@ -82,7 +82,9 @@ def fresh_folder(home: Path, stem: str) -> Path:
     """
     folder, number = home / stem, 2
     with atomic_files.one_line_error(home, "cannot be looked into", _ELSEWHERE):
-        while (folder.exists() or folder.is_symlink()) and not _is_abandoned(folder):
+        while (folder.exists() or folder.is_symlink()) and not (
+            folder.is_dir() and _is_half_made(folder) and not is_busy(folder)
+        ):
             folder, number = home / f"{stem}-{number}", number + 1
     return folder
 
@@ -181,11 +183,6 @@ def _is_half_made(folder: Path) -> bool:
         and made <= {_LOCK, SCENARIO, MANIFEST, checkpoint.FOLDER}
         and not (saved.is_dir() and any(saved.iterdir()))
     )
-
-
-def _is_abandoned(folder: Path) -> bool:
-    """Return whether a folder is half made, and no process holds it."""
-    return folder.is_dir() and _is_half_made(folder) and not is_busy(folder)
 
 
 def is_busy(folder: Path) -> bool:

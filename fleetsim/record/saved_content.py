@@ -149,8 +149,8 @@ class SavedTables:
         if self.manifest.digest is None:
             return
         names = get_args(tables.TableName)
-        found = {name: tables.read(self._path(name), name, hint=RUN_AGAIN) for name in names}
-        if tables.digest(found) != self.manifest.digest:
+        of_run = {name: tables.read(self._path(name), name, hint=RUN_AGAIN) for name in names}
+        if tables.digest(of_run) != self.manifest.digest:
             raise DataError(
                 f"{self.folder}: a table was changed after the run, their digest is not the one in"
                 f" {MANIFEST}; restore the files, or {RUN_AGAIN}"

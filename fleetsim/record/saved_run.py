@@ -302,18 +302,18 @@ class Run:
         for run in (self, best):
             if not run.is_synchronous:
                 raise ValueError(f"{run.folder}: a buffered server has no slots")
-        own, others = (
+        accuracy, best_accuracy = (
             selection_measures.at_slot_ends(run._accuracy, slot_rounds) for run in (self, best)
         )
-        num_slots = min(own.size, others.size)
-        return selection_measures.regret(own[:num_slots], others[:num_slots])
+        num_slots = min(accuracy.size, best_accuracy.size)
+        return selection_measures.regret(accuracy[:num_slots], best_accuracy[:num_slots])
 
     def opinions(self) -> pd.DataFrame:
         """Return the accuracy that clients measured after each slot (Tong et al., equation 3)."""
         return selection_measures.opinions(self.recorded_tasks)
 
     def diagnostics(self) -> pd.DataFrame:
-        """Return the numbers that the selector told about its rounds, see docs/outputs.md.
+        """Return the numbers that the selector reported on its rounds, see docs/outputs.md.
 
         Raises:
             DataError: a text of the rounds table is none of such numbers.

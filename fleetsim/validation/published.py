@@ -8,8 +8,7 @@ import numpy as np
 from fleetsim.contracts import IntArray
 from fleetsim.fleet.traces.csv_table import read_csv_table
 from fleetsim.fleet.traces.network.published_forms import read_irish_5g, read_norway_3g
-from fleetsim.fleet.traces.usage.csv_forms import read_intervals
-from fleetsim.fleet.traces.usage.files import read_trace
+from fleetsim.fleet.traces.usage.files import read_intervals, read_trace
 from fleetsim.host import paths
 from fleetsim.units import BIT_PER_MBIT, MS_PER_S, S_PER_HOUR
 from fleetsim.validation import measurements

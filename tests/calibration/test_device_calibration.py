@@ -2,7 +2,6 @@
 
 import math
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -40,27 +39,32 @@ def timed(*runs: tuple[Row, float]) -> str:
     return HEADER + "".join(f"{time},{','.join(map(str, row))},mine\n" for row, time in runs)
 
 
-def calibrated(folder, rows, times, power=None) -> tuple[str, ...]:
+TIMES = list(map(seconds, FOUR))
+
+
+def calibrated(
+    folder, rows=FOUR, times=TIMES, power=None, *, name="my.yaml", like="pixel-6"
+) -> tuple[str, ...]:
     runs = folder / "runs.csv"
     runs.write_text(timed(*zip(rows, times, strict=True)))
-    return calibrate(folder / "my.yaml", like="pixel-6", title="Mine", runs=runs, power=power)
+    return calibrate(folder / name, like=like, title="Mine", runs=runs, power=power)
 
 
 def test_four_different_runs_give_every_figure_back(tmp_path):
-    found = calibrated(tmp_path, FOUR, list(map(seconds, FOUR)))
+    lines = calibrated(tmp_path)
     compute = load_device(str(tmp_path / "my.yaml")).compute
 
     assert compute.conv_flop_per_s == pytest.approx(R, rel=1e-6)
     assert compute.dispatch_s == pytest.approx(T_D, rel=1e-5)
     assert compute.layer_s == pytest.approx(K_L, rel=1e-5)
     assert compute.parameter_s * 1e6 == pytest.approx(K_P, rel=1e-5)
-    assert "4 runs and 4 unknowns" in found[-1]
+    assert "4 runs and 4 unknowns" in lines[-1]
 
 
 def test_two_runs_of_one_model_give_the_rate_and_a_factor_on_the_overheads(tmp_path):
     # The Pixel 6 has t_d = 0, k_l = 0.00187 and k_p = 0.0105; this device has 3 times these.
     times = [seconds(row, 0.0, 3 * 0.00187, 3 * 0.0105) for row in FOUR[:2]]
-    found = calibrated(tmp_path, FOUR[:2], times)
+    lines = calibrated(tmp_path, FOUR[:2], times)
     device = load_device(str(tmp_path / "my.yaml"))
 
     assert device.compute.conv_flop_per_s == pytest.approx(R, rel=1e-6)
@@ -68,21 +72,21 @@ def test_two_runs_of_one_model_give_the_rate_and_a_factor_on_the_overheads(tmp_p
     assert device.compute.parameter_s * 1e6 == pytest.approx(3 * 0.0105, rel=1e-6)
     assert "compute.layer_s" in device.inferred
     assert "compute.conv_gflop_per_s" not in device.inferred
-    assert "overheads are those of the extended device times 3;" in found[1]
-    assert "2 runs and 2 unknowns" in found[-1]
+    assert "overheads are those of the extended device times 3;" in lines[1]
+    assert "2 runs and 2 unknowns" in lines[-1]
 
 
-def test_residuals_of_more_runs_than_unknowns_are_said_and_kept_in_the_file(tmp_path):
-    rows, times = [*FOUR, FOUR[0]], [*map(seconds, FOUR), 1.1 * seconds(FOUR[0])]
-    found = calibrated(tmp_path, rows, times)
+def test_residuals_of_more_runs_than_unknowns_are_reported_and_kept_in_the_file(tmp_path):
+    rows, times = [*FOUR, FOUR[0]], [*TIMES, 1.1 * TIMES[0]]
+    lines = calibrated(tmp_path, rows, times)
     text = (tmp_path / "my.yaml").read_text()
 
     # The two times of one run differ by 10 %: the fit lies between, 1 / (1 + 1 / 1.1^2) of ... .
-    residuals = [line for line in found if line.startswith("run ")]
+    residuals = [line for line in lines if line.startswith("run ")]
     x = (1 / times[0] + 1 / times[-1]) / (1 / times[0] ** 2 + 1 / times[-1] ** 2)
     assert f"({x / times[0] - 1:+.1%})" in residuals[0]
     assert f"({x / times[-1] - 1:+.1%})" in residuals[-1]
-    assert "test nothing" not in "".join(found)
+    assert "test nothing" not in "".join(lines)
     assert f"{x / times[-1] - 1:+.1%}" in text
     assert f"largest error {max(abs(x / times[-1] - 1), x / times[0] - 1):.1%}" in text
 
@@ -118,14 +122,14 @@ def request(log: Path, **changes: object) -> PowerRequest:
 
 def test_watts_are_means_of_the_windows_and_training_is_above_idle(tmp_path):
     power = request(monsoon(tmp_path / "monsoon.csv"))
-    found = calibrated(tmp_path, FOUR, list(map(seconds, FOUR)), power)
+    lines = calibrated(tmp_path, power=power)
     device = load_device(str(tmp_path / "my.yaml"))
 
     assert device.power.idle_awake_w == pytest.approx(2.05)
     assert device.power.train_above_idle_w == pytest.approx(5.0)
     assert not set(device.inferred) & {"power.idle_awake_w", "power.train_above_idle_w"}
-    assert "200 rows read" in found
-    assert "idle 2.05 W +- 0 (10 s, 100 samples)" in "".join(found).replace("e-17", "")
+    assert "200 rows read" in lines
+    assert "idle 2.05 W +- 0 (10 s, 100 samples)" in "".join(lines).replace("e-17", "")
 
 
 def test_a_window_is_integrated_at_the_changes_of_power(tmp_path):
@@ -167,77 +171,72 @@ def test_rails_are_added_up_between_their_counts(tmp_path):
     assert every.power_w.tolist() == pytest.approx([4.5, 6.5, 6.5])
     with pytest.raises(ScenarioError, match=r"--rail 'gpu' is not in .*rails are power.cpu.big"):
         read_rails(path, ["gpu"])
+    path.write_text("ts,rail,value\n0,a,5\n1000000000,a,4\n")
+    with pytest.raises(DataError, match="energy of rail 'a' falls; the device was restarted"):
+        read_rails(path, [])
 
 
-@pytest.fixture
-def recorded() -> Any:
-    """An empty Perfetto trace."""
+def recorded(path: Path, rails, counts) -> Path:
+    """A Perfetto trace of rails (session, index, name) and of counts.
+
+    A count is (session, index, joules, its own fields of time, those of its packet).
+    """
     protos = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
-    return protos.Trace()
-
-
-def describe(trace: Any, index: int, name: str) -> Any:
-    packet = trace.packet.add()
-    rail = packet.power_rails.rail_descriptor.add()
-    rail.index, rail.rail_name = index, name
-    return packet
-
-
-def count(trace: Any, index: int, joule: float, at_ms: int | None) -> Any:
-    packet = trace.packet.add()
-    data = packet.power_rails.energy_data.add()
-    data.index, data.energy = index, int(joule * 1e6)
-    if at_ms is not None:
-        data.timestamp_ms = at_ms
-    return packet
-
-
-def written(trace: Any, path: Path) -> Path:
+    trace = protos.Trace()
+    for session, index, name in rails:
+        power_rails = trace.packet.add().power_rails
+        power_rails.session_uuid = session
+        power_rails.rail_descriptor.add(index=index, rail_name=name)
+    for session, index, joule, time, packet_time in counts:
+        power_rails = trace.packet.add(**packet_time).power_rails
+        power_rails.session_uuid = session
+        power_rails.energy_data.add(index=index, energy=int(joule * 1e6), **time)
     path.write_bytes(trace.SerializeToString())
     return path
 
 
-def test_rails_of_a_recorded_trace_are_those_of_its_export(tmp_path, recorded):
-    for index, (name, counts) in enumerate(RAILS.items()):
-        describe(recorded, index, f"power.{name}")
-        for s, joule in counts:
-            count(recorded, index, joule, int(s * 1000))
-    path = written(recorded, tmp_path / "my.perfetto-trace")
+def test_rails_of_a_recorded_trace_are_those_of_its_export(tmp_path):
+    rails = [(0, index, f"power.{name}") for index, name in enumerate(RAILS)]
+    counts = [
+        (0, index, joule, {"timestamp_ms": s * 1000}, {})
+        for index, pairs in enumerate(RAILS.values())
+        for s, joule in pairs
+    ]
+    path = recorded(tmp_path / "my.perfetto-trace", rails, counts)
 
-    read = read_rails(path, ["power.cpu.big", "power.cpu.little"])
-    assert read.power_w.tolist() == pytest.approx([1.5, 3.5, 3.5])
+    log = read_rails(path, ["power.cpu.big", "power.cpu.little"])
+    assert log.power_w.tolist() == pytest.approx([1.5, 3.5, 3.5])
     for content, message in ((b"\xff" * 40, "is no Perfetto trace"), (b"", "holds no power rails")):
         path.write_bytes(content)
         with pytest.raises(DataError, match=rf"my\.perfetto-trace.*{message}"):
             read_rails(path, [])
 
 
-def test_a_count_without_a_time_has_that_of_its_packet(tmp_path, recorded):
-    describe(recorded, 3, "S2S_VDD_G3D")
-    # 2 W, then 4 W; the times of the packets are later than those of their counts.
-    for ns, ms, joule in ((10.5e9, 10_000, 1), (11e9, None, 3), (12.5e9, 12_000, 7)):
-        count(recorded, 3, joule, ms).timestamp = int(ns)
-    path = tmp_path / "my.pftrace"
-    read = read_rails(written(recorded, path), ["S2S_VDD_G3D"])
+def test_a_count_without_a_time_has_that_of_its_packet(tmp_path):
+    def read(**clock: int) -> PowerLog:
+        # 2 W, then 4 W; the times of the packets are later than those of their counts.
+        counts = [
+            (0, 3, 1, {"timestamp_ms": 10_000}, {"timestamp": 10_500_000_000}),
+            (0, 3, 3, {}, {"timestamp": 11_000_000_000, **clock}),
+            (0, 3, 7, {"timestamp_ms": 12_000}, {"timestamp": 12_500_000_000}),
+        ]
+        return read_rails(recorded(tmp_path / "my.pftrace", [(0, 3, "S2S_VDD_G3D")], counts), [])
 
-    assert read.at_s.tolist() == pytest.approx([0.0, 1.0])
-    assert read.power_w.tolist() == pytest.approx([2.0, 4.0])
-    recorded.packet[2].timestamp_clock_id = 6  # BOOTTIME, said
-    assert read_rails(written(recorded, path), []).power_w.tolist() == read.power_w.tolist()
-    recorded.packet[2].timestamp_clock_id = 128
+    for log in (read(), read(timestamp_clock_id=6)):  # 6: BOOTTIME
+        assert log.at_s.tolist() == pytest.approx([0.0, 1.0])
+        assert log.power_w.tolist() == pytest.approx([2.0, 4.0])
     with pytest.raises(DataError, match="none of the clock BOOTTIME; export the counters as CSV"):
-        read_rails(written(recorded, path), [])
+        read(timestamp_clock_id=128)
 
 
-def test_sessions_of_rails_number_them_on_their_own(tmp_path, recorded):
+def test_sessions_of_rails_number_them_separately(tmp_path):
     # Two sessions, whose rail 0 is not the same; 1 W and 3 W.
-    for session, name in ((7, "cpu"), (8, "gpu")):
-        describe(recorded, 0, name).power_rails.session_uuid = session
-    for second in (1, 2, 3):
-        for session, watt in ((7, 1), (8, 3)):
-            packet = count(recorded, 0, second * watt, second * 1000)
-            packet.power_rails.session_uuid = session
-    path = written(recorded, tmp_path / "my.pftrace")
+    counts = [
+        (session, 0, second * watt, {"timestamp_ms": second * 1000}, {})
+        for second in (1, 2, 3)
+        for session, watt in ((7, 1), (8, 3))
+    ]
+    path = recorded(tmp_path / "my.pftrace", [(7, 0, "cpu"), (8, 0, "gpu")], counts)
 
     assert read_rails(path, ["cpu"]).power_w.tolist() == pytest.approx([1.0] * 2)
     assert read_rails(path, ["gpu"]).power_w.tolist() == pytest.approx([3.0] * 2)
@@ -256,71 +255,48 @@ def test_a_long_step_between_counts_is_exact_inside_a_window_and_refused_at_its_
         log.mean_w([(0.0, 10.0)])
 
 
-def test_energy_that_falls_is_refused(tmp_path):
-    (tmp_path / "r.csv").write_text("ts,rail,value\n0,a,5\n1000000000,a,4\n")
-
-    with pytest.raises(DataError, match="energy of rail 'a' falls; the device was restarted"):
-        read_rails(tmp_path / "r.csv", [])
-
-
 NEEDED = "seconds,samples,batch_size"
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        (timed((FOUR[0], 1.0)), "row 2: calibration takes two timed runs or more"),
-        (timed((FOUR[0], 1.0), (FOUR[0], 1.1)), "row 2: the runs are too alike"),
-        (timed((FOUR[0], 1e-3), (FOUR[1], 1e3)), "row 2: the times leave nothing for arithmetic"),
-        (timed((FOUR[0], 1.0), (FOUR[1], -1.0)), "row 3: seconds = '-1.0' must be a number above"),
-        ("a,b\n1,2\n", "row 1: no column 'seconds'"),
-        (f"{NEEDED}\n1,2,3\n4,5,6\n", "row 2: has neither a model nor FLOP"),
-        (f"{NEEDED},model\n1,2,3,2nn\n", "row 2: input = '' is no shape"),
-        (f"{NEEDED},model,input\n1,2,3,lognet,3x3\n", "row 2, model:1: model.kind.*'lognet'"),
-        (f"{NEEDED}\n1,2.5,3\n", "row 2: samples = 2.5 must be a whole number"),
-    ],
-)
-def test_a_fault_of_the_runs_names_file_row_and_column(tmp_path, text, says):
+@pytest.mark.parametrize(("text", "message"), [
+    (timed((FOUR[0], 1.0)), "row 2: calibration takes two timed runs or more"),
+    (timed((FOUR[0], 1.0), (FOUR[0], 1.1)), "row 2: the runs are too alike"),
+    (timed((FOUR[0], 1e-3), (FOUR[1], 1e3)), "row 2: the times leave nothing for arithmetic"),
+    (timed((FOUR[0], 1.0), (FOUR[1], -1.0)), "row 3: seconds = '-1.0' must be a number above"),
+    ("a,b\n1,2\n", "row 1: no column 'seconds'"),
+    (f"{NEEDED}\n1,2,3\n4,5,6\n", "row 2: has neither a model nor FLOP"),
+    (f"{NEEDED},model\n1,2,3,2nn\n", "row 2: input = '' is no shape"),
+    (f"{NEEDED},model,input\n1,2,3,lognet,3x3\n", "row 2, model:1: model.kind.*'lognet'"),
+    (f"{NEEDED}\n1,2.5,3\n", "row 2: samples = 2.5 must be a whole number"),
+])  # fmt: skip
+def test_a_fault_of_the_runs_names_file_row_and_column(tmp_path, text, message):
     runs = tmp_path / "runs.csv"
     runs.write_text(text)
 
-    with pytest.raises(DataError, match=rf"runs\.csv, {says}"):
+    with pytest.raises(DataError, match=rf"runs\.csv, {message}"):
         calibrate(tmp_path / "my.yaml", like="pixel-6", title=None, runs=runs, power=None)
     assert not (tmp_path / "my.yaml").exists()
 
 
-@pytest.mark.parametrize(
-    ("changes", "says"),
-    [
-        ({"like": "pixel-99"}, "--like 'pixel-99'"),
-        ({"like": "jetson-nano-cpu-5w"}, "extends 'jetson-nano-cpu' itself"),
-        ({"like": "reproduction/jetson-nano-fedgcs"}, "extends 'jetson-nano-cpu'|reproduces a"),
-        ({"dest": Path("my.txt")}, "a device file ends in .yaml; rename it"),
-    ],
-)
-def test_what_cannot_be_extended_or_written_is_refused(tmp_path, changes, says):
-    given = {"dest": tmp_path / "my.yaml", "like": "pixel-6", "title": None, "runs": tmp_path}
-
-    with pytest.raises(ScenarioError, match=says):
-        calibrate(**{**given, **changes}, power=None)
-
-
-@pytest.mark.parametrize(
-    ("changes", "says"),
-    [
-        ({"train": []}, "--power needs --idle FROM:TO and --train FROM:TO"),
-        ({"idle": [(10, 20)], "train": [(0, 10)]}, r"draws 2\.05 W, not more than idle at 7.05 W"),
-        ({"rails": ("cpu",)}, "--rail names power rails, and .* has none"),
-        ({"log": "odd.csv"}, "no column of time with a unit of ns, us"),
-        ({"log": "far.csv"}, r"idle_awake_w\.value = 2050"),
-    ],
-)
-def test_windows_and_logs_that_do_not_fit_are_refused(tmp_path, changes, says):
+@pytest.mark.parametrize(("file", "power", "message"), [
+    ({"like": "pixel-99"}, {}, "--like 'pixel-99'"),
+    ({"like": "jetson-nano-cpu-5w"}, {}, "extends 'jetson-nano-cpu' itself"),
+    ({"like": "reproduction/jetson-nano-fedgcs"}, {}, "extends 'jetson-nano-cpu'|reproduces a"),
+    ({"name": "my.txt"}, {}, "a device file ends in .yaml; rename it"),
+    ({}, {"train": []}, "--power needs --idle FROM:TO and --train FROM:TO"),
+    ({}, {"idle": [(10, 20)], "train": [(0, 10)]}, r"draws 2\.05 W, not more than idle at 7.05 W"),
+    ({}, {"rails": ("cpu",)}, "--rail names power rails, and .* has none"),
+    ({}, {"log": "odd.csv"}, "no column of time with a unit of ns, us"),
+    ({}, {"log": "far.csv"}, r"idle_awake_w\.value = 2050"),
+])  # fmt: skip
+def test_files_windows_and_logs_that_do_not_fit_are_refused(tmp_path, file, power, message):
     monsoon(tmp_path / "log.csv")
     monsoon(tmp_path / "far.csv", "kW")
     (tmp_path / "odd.csv").write_text("when,what\n1,2\n")
-    power = request(tmp_path / changes.pop("log", "log.csv"), **changes)
+    changes = {name: power[name] for name in power if name != "log"}
 
-    with pytest.raises((DataError, ScenarioError), match=says):
-        calibrated(tmp_path, FOUR, list(map(seconds, FOUR)), power)
-    assert not (tmp_path / "my.yaml").exists()
+    with pytest.raises((DataError, ScenarioError), match=message):
+        calibrated(
+            tmp_path, power=request(tmp_path / power.get("log", "log.csv"), **changes), **file
+        )
+    assert not any(tmp_path.glob("my.*"))

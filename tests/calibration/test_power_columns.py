@@ -1,11 +1,11 @@
-"""Columns of power logs: units by whole words, impossible values refused, what was used said."""
+"""Columns of power logs: units by whole words, impossible values refused, what was used noted."""
 
 import pytest
 
 from fleetsim.calibration.power_log import PowerColumns, PowerLog, read_power_csv
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.fleet.traces.table_rows import SEEN, Layout
-from tests.calibration.test_device_calibration import FOUR, calibrated, monsoon, request, seconds
+from tests.calibration.test_device_calibration import calibrated, monsoon, request
 
 BY_NAME = PowerColumns()
 
@@ -15,50 +15,43 @@ def read(folder, text, columns=BY_NAME, layout=SEEN) -> PowerLog:
     return read_power_csv(folder / "log.csv", columns, layout)
 
 
-@pytest.mark.parametrize(
-    ("header", "rows", "said"),
-    [
-        ("time_s,power_kW", ["0,0.002", "1,0.003"], ["'time_s' in s", "'power_kW' in kW"]),
-        ("Time (s),Main Avg Power (mW)", ["0,2000", "1,3000"], ["'Main Avg Power (mW)' in mW"]),
-        ("timestamp_ns,P_W", ["7000000000,2", "8000000000,3"], ["'timestamp_ns' in ns"]),
-        ("elapsedRealtimeNanos,power in W,x", ["0,2,1", "1e9,3,1"], ["'power in W' in W"]),
-        ("t[ms],current_uA,voltage_mV", ["0,500000,4000", "1000,600000,5000"], ["in uA"]),
-        ("Time \u00b5s,Current (\u00b5A),U [V]", ["0,5e5,4", "1e6,6e5,5"], ["'U [V]' in V"]),
-        (
-            "time_s,shunt_mV,bus_V,i_mA,power_mW",
-            ["0,9,4,4,2000", "1,9,4,4,3000"],
-            ["'power_mW' in"],
-        ),
-        ("Time (s);Channel A;Power (W)", ["0;7;2,0", "1;7;3,0"], ["decimal commas in 'Power (W)'"]),
-        ("timestamp,power_W", ["2026-03-02 08:00:00,2", "2026-03-02 08:00:01,3"], ["in dates"]),
-        ("Time(ms),P (W)", ["1000,3", "0,1", "0,3", "1000,"], ["sorted", "joined", "1 rows left"]),
-    ],
-)
-def test_columns_are_chosen_by_whole_words_and_said(tmp_path, header, rows, said):
+@pytest.mark.parametrize(("header", "rows", "notes"), [
+    ("time_s,power_kW", ["0,0.002", "1,0.003"], ["'time_s' in s", "'power_kW' in kW"]),
+    ("Time (s),Main Avg Power (mW)", ["0,2000", "1,3000"], ["'Main Avg Power (mW)' in mW"]),
+    ("timestamp_ns,P_W", ["7000000000,2", "8000000000,3"], ["'timestamp_ns' in ns"]),
+    ("elapsedRealtimeNanos,power in W,x", ["0,2,1", "1e9,3,1"], ["'power in W' in W"]),
+    ("t[ms],current_uA,voltage_mV", ["0,500000,4000", "1000,600000,5000"], ["in uA"]),
+    ("Time \u00b5s,Current (\u00b5A),U [V]", ["0,5e5,4", "1e6,6e5,5"], ["'U [V]' in V"]),
+    ("time_s,shunt_mV,i_mA,power_mW", ["0,9,4,2000", "1,9,4,3000"], ["'power_mW' in"]),
+    ("Time (s);Channel A;Power (W)", ["0;7;2,0", "1;7;3,0"], ["decimal commas in 'Power (W)'"]),
+    ("timestamp,power_W", ["2026-03-02 08:00:00,2", "2026-03-02 08:00:01,3"], ["in dates"]),
+    ("Time(ms),P (W)", ["1000,3", "0,1", "0,3", "1000,"], ["sorted", "joined", "1 rows left"]),
+    # A discharge; the mean of the two rows of one moment is 3 W.
+    ("t_s,i_mA,u_V", ["0,-500,4", "1,0,4", "1,-1200,5"],
+     ["'i_mA' is below 0 throughout, as of a discharge; its sign is turned"]),
+])  # fmt: skip
+def test_columns_are_chosen_by_whole_words_and_noted(tmp_path, header, rows, notes):
     log = read(tmp_path, "\n".join([header, *rows, ""]))
 
     assert log.at_s.tolist() == pytest.approx([0.0, 1.0])
     assert log.power_w.tolist() == pytest.approx([2.0, 3.0])
-    assert all(any(part in note for note in log.notes) for part in said)
+    assert all(any(part in note for note in log.notes) for part in notes)
 
 
-@pytest.mark.parametrize(
-    ("header", "says"),
-    [
-        ("time_s,VDD_IN (mW),VDD_SOC (mW)", "2 columns could be the power: .*--power-column 'VDD"),
-        ("time_s,bus_V (V),shunt (mV),i_mA", "2 columns could be the voltage: .*--voltage 'bus_V"),
-        ("timestamp_ms,elapsed_s,power_W", "2 columns could be the time: .*--time 'timestamp_ms'"),
-        ("time_s,power", "'power' states no unit .* pass --power-column 'power.UNIT.' with one of"),
-        ("time,power_W", "'time' states no unit .* pass --time 'time.UNIT.' with one of ns, us"),
-        ("latency_ms,power_W", "no column of time with a unit of .*; the columns are 'latency_ms'"),
-        ("time_s,phase_A,rail_V", "no column of power, or of current, with a unit"),
-        ("time_s,current_mA", "no column of voltage with a unit of"),
-    ],
-)
-def test_columns_that_could_be_several_or_state_no_unit_are_refused(tmp_path, header, says):
+@pytest.mark.parametrize(("header", "message"), [
+    ("time_s,VDD_IN (mW),VDD_SOC (mW)", "2 columns could be the power: .*--power-column 'VDD"),
+    ("time_s,bus_V (V),shunt (mV),i_mA", "2 columns could be the voltage: .*--voltage 'bus_V"),
+    ("timestamp_ms,elapsed_s,power_W", "2 columns could be the time: .*--time 'timestamp_ms'"),
+    ("time_s,power", "'power' states no unit .* pass --power-column 'power.UNIT.' with one of"),
+    ("time,power_W", "'time' states no unit .* pass --time 'time.UNIT.' with one of ns, us"),
+    ("latency_ms,power_W", "no column of time with a unit of .*; the columns are 'latency_ms'"),
+    ("time_s,phase_A,rail_V", "no column of power, or of current, with a unit"),
+    ("time_s,current_mA", "no column of voltage with a unit of"),
+])  # fmt: skip
+def test_columns_that_could_be_several_or_state_no_unit_are_refused(tmp_path, header, message):
     row = ",".join(["1"] * (header.count(",") + 1))
 
-    with pytest.raises(ScenarioError, match=f"device calibrate: .*log.csv, row 1: .*{says}"):
+    with pytest.raises(ScenarioError, match=f"device calibrate: .*log.csv, row 1: .*{message}"):
         read(tmp_path, f"{header}\n{row}\n")
 
 
@@ -77,34 +70,21 @@ def test_a_named_column_has_the_unit_in_its_name_or_in_brackets(tmp_path):
         read(tmp_path, "t_s,i_mA\n0,1\n1,1\n", PowerColumns(voltage="-3.85"))
 
 
-def test_a_column_below_zero_throughout_is_a_discharge_whose_sign_is_turned(tmp_path):
-    log = read(tmp_path, "time_s,current_mA,voltage_V\n0,-500,4\n1,0,4\n2,-600,5\n")
-
-    assert log.power_w.tolist() == pytest.approx([2.0, 0.0, 3.0])
-    assert "'current_mA' is below 0 throughout, as of a discharge; its sign is turned" in log.notes
-
-
-@pytest.mark.parametrize(
-    ("values", "says"),
-    [
-        (["500", "-20", "600"], "row 3: .*'i_mA' = '-20' is below 0, and 2 values .* are above"),
-        (["-500", "-600", "20"], "row 4: .*'i_mA' = '20' is above 0, and 2 values .* are below"),
-        *(
-            (three, "row 3: .* stands for a value that was not measured")
-            for three in (
-                *(["500", mark, "600"] for mark in ("-2147483648", "2147483647", "65535")),
-                ["-500", "-32768", "-600"],
-                ["-5", "-999", "-6"],
-            )
-        ),
-        (["500", "nan", "NA"], "row 3: .*'nan' is no number; .* pass --missing nan .*1 more rows"),
-        (["500", "", "[NULL]"], "row 4: .*'.NULL.' is no number; .* pass --missing '.NULL.'"),
-    ],
-)
-def test_values_that_cannot_be_are_refused_with_their_line_in_the_log(tmp_path, values, says):
+@pytest.mark.parametrize(("values", "message"), [
+    (["500", "-20", "600"], "row 3: .*'i_mA' = '-20' is below 0, and 2 values .* are above"),
+    (["-500", "-600", "20"], "row 4: .*'i_mA' = '20' is above 0, and 2 values .* are below"),
+    (["500", "-2147483648", "600"], "row 3: .* stands for a value that was not measured"),
+    (["500", "2147483647", "600"], "row 3: .* stands for a value that was not measured"),
+    (["500", "65535", "600"], "row 3: .* stands for a value that was not measured"),
+    (["-500", "-32768", "-600"], "row 3: .* stands for a value that was not measured"),
+    (["-5", "-999", "-6"], "row 3: .* stands for a value that was not measured"),
+    (["500", "nan", "NA"], "row 3: .*'nan' is no number; .* pass --missing nan .*1 more rows"),
+    (["500", "", "[NULL]"], "row 4: .*'.NULL.' is no number; .* pass --missing '.NULL.'"),
+])  # fmt: skip
+def test_values_that_cannot_be_are_refused_with_their_line_in_the_log(tmp_path, values, message):
     rows = "".join(f"{second},{value},4\n" for second, value in enumerate(values))
 
-    with pytest.raises(DataError, match=rf"log\.csv, {says}"):
+    with pytest.raises(DataError, match=rf"log\.csv, {message}"):
         read(tmp_path, f"t_s,i_mA,u_V\n{rows}")
 
 
@@ -129,12 +109,12 @@ def test_a_gap_in_a_window_is_refused_by_the_line_before_it(tmp_path):
     assert log.mean_w([(0.0, 10.5)]).mean_w == pytest.approx(1.0)
 
 
-def test_a_fit_far_from_the_extended_device_is_said(tmp_path):
+def test_a_fit_far_from_the_extended_device_is_reported(tmp_path):
     lines = {}
     for unit in ("mW", "uW"):
         (tmp_path / unit).mkdir()
         power = request(monsoon(tmp_path / unit / "log.csv", unit))
-        lines[unit] = calibrated(tmp_path / unit, FOUR, list(map(seconds, FOUR)), power)
+        lines[unit] = calibrated(tmp_path / unit, power=power)
     near, far = ([line for line in lines[unit] if "above idle:" in line] for unit in ("mW", "uW"))
 
     # The Pixel 6 draws 4.4 W above idle: 5 W is near, 5 mW is 1/886 of it.

@@ -19,15 +19,13 @@ TEN_CLASSES = Baseline(accuracy=0.1, num_samples=900)
 """A constant answer that is clearly beaten from 0.1 + 3 sqrt(0.1 * 0.9 / 900) = 0.13 on."""
 GOOD = (0.3, 0.5, 0.7, 0.8, 0.85, 0.88)
 SMALL = ("fleet.size=10", "server.cohort=3", "server.over_commit=1.0", "server.deadline_s=null")
-
-
 NAN, INF = math.nan, math.inf
 ALL = ("delivered", "delivered")
 LATE = ("late", "late")
 REFUSED = ("refused", "refused")
 
 
-def found(accuracy=GOOD, *, loss=None, outcomes=None, aggregated=True, cohorts=None, **ending):
+def failures_of(accuracy=GOOD, loss=None, outcomes=None, aggregated=True, cohorts=None, **ending):
     """Failures of a run of two train tasks a round, with the outcomes and clients of each."""
     num_rounds = len(accuracy)
     outcomes = outcomes or [ALL] * num_rounds
@@ -52,63 +50,46 @@ def lost(outcome: str) -> dict[str, object]:
 
 ONE_IN_100 = {"accuracy": [0.5] * 50, "outcomes": [("late", "delivered"), *[LATE] * 49]}
 ENDED = {"accuracy": [0.5] * 12, "outcomes": [("delivered", "late")] * 6 + [REFUSED] * 6}
+HALF, PAIRS = [0.5] * 30, [(3, 1), (1, 3)] * 15
+SAME: dict[str, Any] = {"accuracy": HALF, "cohorts": PAIRS, "selector": "oort"}
 NOTHING = "none of 12 train tasks in 6 round(s)"
 
 
-@pytest.mark.parametrize(
-    ("made", "kind", "what", "cause"),
-    [
-        (lost("late"), "nothing_delivered", NOTHING, "server.deadline_s"),
-        (lost("link"), "nothing_delivered", NOTHING, "fleet.channel"),
-        (lost("cancelled"), "nothing_delivered", NOTHING, "stop.time_s"),
-        (ONE_IN_100, "almost_nothing_delivered", "1 of 100 train tasks", "deadline"),
-        (ENDED, "deliveries_ended", "After round 6", "100.0 % of them ended as refused"),
-        ({"aggregated": False}, "nothing_aggregated", "never updated", "server.minimum_reports"),
-        ({"accuracy": [0.1, 0.129]}, "nothing_learned", "12.9 %", "learning_rate"),
-        ({"accuracy": [0.5, 0.8, 0.1]}, "unlearned", "from 80.0 % to 10.0 %", "diverged"),
-        ({"loss": [NAN] + [1.0] * 5}, "loss_not_finite", "from round 1 on", "learning_rate"),
-        ({"loss": [1.0] * 5 + [INF]}, "loss_not_finite", "from round 6 on", "learning_rate"),
-        ({"accuracy": []}, "no_round", "No round", "because"),
-        ({"stop_rule": "no_clients"}, "ended_early", "ended early", "because"),
-    ],
-)
+@pytest.mark.parametrize(("made", "kind", "what", "cause"), [
+    (lost("late"), "nothing_delivered", NOTHING, "server.deadline_s"),
+    (lost("link"), "nothing_delivered", NOTHING, "fleet.channel"),
+    (lost("cancelled"), "nothing_delivered", NOTHING, "stop.time_s"),
+    (ONE_IN_100, "almost_nothing_delivered", "1 of 100 train tasks", "deadline"),
+    (ENDED, "deliveries_ended", "After round 6", "100.0 % of them ended as refused"),
+    ({"aggregated": False}, "nothing_aggregated", "never updated", "server.minimum_reports"),
+    ({"accuracy": [0.1, 0.129]}, "nothing_learned", "12.9 %", "learning_rate"),
+    ({"accuracy": [0.5, 0.8, 0.1]}, "unlearned", "from 80.0 % to 10.0 %", "diverged"),
+    ({"loss": [NAN] + [1.0] * 5}, "loss_not_finite", "from round 1 on", "learning_rate"),
+    ({"loss": [1.0] * 5 + [INF]}, "loss_not_finite", "from round 6 on", "learning_rate"),
+    ({"accuracy": []}, "no_round", "No round", "because"),
+    ({"stop_rule": "no_clients"}, "ended_early", "ended early", "because"),
+    (SAME, "same_clients", "the same 2 client(s), of 8", "never tried others"),
+])  # fmt: skip
 def test_a_failure_names_its_cause_and_key(made, kind, what, cause):
-    (told,) = found(**made)
+    (failure,) = failures_of(**made)
 
-    assert told.kind == kind
-    assert what in told.what
-    assert cause in told.cause
+    assert failure.kind == kind
+    assert what in failure.what
+    assert cause in failure.cause
 
 
-@pytest.mark.parametrize(
-    "made",
-    [
-        {},
-        {"accuracy": [0.5] * 40, "outcomes": [("delivered", "cancelled")] * 40},
-        {"accuracy": [0.1, 0.131]},
-        {"accuracy": [NAN, 0.5], "loss": [NAN, 1.0]},
-        {"accuracy": [NAN, NAN], "loss": [NAN, NAN], "baseline": None},
-    ],
-    ids=["good", "cancelled by the server", "above chance", "not evaluated once", "never"],
-)
+@pytest.mark.parametrize("made", [
+    {},
+    {"accuracy": [0.5] * 40, "outcomes": [("delivered", "cancelled")] * 40},
+    {"accuracy": [0.1, 0.131]},
+    {"accuracy": [NAN, 0.5], "loss": [NAN, 1.0]},
+    {"accuracy": [NAN, NAN], "loss": [NAN, NAN], "baseline": None},
+    {name: SAME[name][:29] for name in SAME},
+    SAME | {"num_eligible": 2},
+    SAME | {"selector": "fixed"},
+])  # fmt: skip
 def test_a_run_that_went_well_has_no_failures(made):
-    assert not found(**made)
-
-
-@pytest.mark.parametrize(
-    ("rounds", "num_eligible", "selector", "is_told"),
-    [
-        (30, 8, "oort", True),
-        (29, 8, "oort", False),
-        (30, 2, "oort", False),
-        (30, 8, "fixed", False),
-    ],
-)
-def test_a_selector_that_never_tries_others_is_reported(rounds, num_eligible, selector, is_told):
-    cohorts = [(3, 1), (1, 3)] * (rounds // 2) + [(1, 3)] * (rounds % 2)
-    told = found([0.5] * rounds, cohorts=cohorts, num_eligible=num_eligible, selector=selector)
-
-    assert [failure.kind for failure in told] == ["same_clients"] * is_told
+    assert not failures_of(**made)
 
 
 def test_the_baseline_is_the_share_of_the_most_frequent_label():
@@ -119,12 +100,12 @@ def test_the_baseline_is_the_share_of_the_most_frequent_label():
 def test_terminal_page_and_manifest_tell_of_a_failure(tmp_path):
     changes = (*SMALL[:3], "server.deadline_s=0.001", "stop.rounds=2")
     done = simulate.run(load("quickstart", changes), out=tmp_path / "run", workers=1)
-    told = done.manifest.failures
+    reported = done.manifest.failures
 
-    assert [failure.kind for failure in told] == ["nothing_delivered", "nothing_learned"]
-    assert "server.deadline_s" in told[0].cause
+    assert [failure.kind for failure in reported] == ["nothing_delivered", "nothing_learned"]
+    assert "server.deadline_s" in reported[0].cause
     assert any("FAILED    Nothing was delivered" in line for line in summary.terminal_lines(done))
-    assert list(run_page._banners(done)) == [(failure.what, failure.cause) for failure in told]
+    assert list(run_page._banners(done)) == [(failure.what, failure.cause) for failure in reported]
 
 
 class Overflowing:
@@ -146,13 +127,10 @@ class Overflowing:
         pass
 
 
-@pytest.mark.parametrize(
-    ("settings", "server"),
-    [
-        (FedAvgSettings, "server.minimum_reports=1"),
-        (FedBuffSettings, "server={mode: buffered, concurrency: 2, buffer_size: 1}"),
-    ],
-)
+@pytest.mark.parametrize(("settings", "server"), [
+    (FedAvgSettings, "server.minimum_reports=1"),
+    (FedBuffSettings, "server={mode: buffered, concurrency: 2, buffer_size: 1}"),
+])  # fmt: skip
 def test_a_global_model_that_is_not_finite_ends_the_run(tmp_path, monkeypatch, settings, server):
     monkeypatch.setattr(settings, "build", Overflowing)
     changes = [*SMALL[:1], "stop.rounds=5", server]

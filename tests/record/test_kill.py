@@ -16,13 +16,7 @@ ROUNDS = 7
 EVERY = 2
 
 
-def run_new(folder: Path) -> str:
-    recorder = new_recorder(folder, every_rounds=EVERY)
-    simulate(recorder, None, ROUNDS)
-    return recorder.finish(client_columns())
-
-
-def run_resumed(folder: Path) -> str:
+def run_to_end(folder: Path) -> str:
     recorder, state = RunRecorder.resume(folder, run=STARTED.identity, every_rounds=EVERY)
     simulate(recorder, state, ROUNDS)
     return recorder.finish(client_columns())
@@ -42,7 +36,7 @@ def test_kill_at_any_file_operation_loses_nothing_that_was_checkpointed(is_befor
     reference = tmp_path / "reference"
     reference.mkdir()
     disk.arm(None)
-    expected = run_new(reference)
+    expected = run_to_end(reference)
     num_operations = disk.num_done
     assert num_operations > 40
 
@@ -51,7 +45,7 @@ def test_kill_at_any_file_operation_loses_nothing_that_was_checkpointed(is_befor
         folder.mkdir()
         disk.arm(kill_at, is_before=is_before)
         with pytest.raises(Kill):
-            run_new(folder)
+            run_to_end(folder)
         disk.arm(None)
         promised = checkpoint.read_latest(folder / "checkpoint", STARTED.identity)
         recorder, state = RunRecorder.resume(folder, run=STARTED.identity, every_rounds=EVERY)
@@ -80,15 +74,13 @@ def test_content_is_on_the_disk_before_its_name_and_the_name_before_anything_els
 @pytest.mark.parametrize("patience", [17, 19, 23])
 def test_run_that_dies_again_and_again_still_gets_there(patience, disk, tmp_path):
     expected_folder, folder = tmp_path / "expected", tmp_path / "dying"
-    expected_folder.mkdir()
-    folder.mkdir()
-    expected = run_new(expected_folder)
+    expected = run_to_end(expected_folder)
 
     digest, num_deaths = None, 0
     while digest is None:
         disk.arm(patience)
         try:
-            digest = run_resumed(folder)
+            digest = run_to_end(folder)
         except Kill:
             num_deaths += 1
             assert num_deaths < 50
@@ -100,12 +92,10 @@ def test_run_that_dies_again_and_again_still_gets_there(patience, disk, tmp_path
 @pytest.mark.slow
 def test_kill_at_any_file_operation_of_a_flush_leaves_a_run_that_goes_on(disk, tmp_path):
     reference = tmp_path / "reference"
-    reference.mkdir()
-    expected = run_new(reference)
+    expected = run_to_end(reference)
     kill_at, was_killed = 0, True
     while was_killed:
         folder = tmp_path / str(kill_at)
-        folder.mkdir()
         recorder = new_recorder(folder, every_rounds=EVERY)
         simulate(recorder, None, 5)
         disk.arm(kill_at)
@@ -116,7 +106,7 @@ def test_kill_at_any_file_operation_of_a_flush_leaves_a_run_that_goes_on(disk, t
             kill_at += 1
         disk.arm(None)
 
-        assert run_resumed(folder) == expected
+        assert run_to_end(folder) == expected
     assert kill_at > 10
 
 
@@ -148,30 +138,25 @@ def test_interrupted_checkpoint_is_made_whole_by_flush_in_the_same_process(disk,
 
 @pytest.mark.parametrize("victim", ["state-4.npz", "tasks-0-5.arrow", "latest.json"])
 def test_full_disk_says_so_and_leaves_the_previous_checkpoint(victim, monkeypatch, tmp_path):
-    real = os.replace
-    is_full = True
+    real, is_full, home = os.replace, True, tmp_path / "checkpoint"
 
     def replace(source: Path, target: Path) -> None:
-        if is_full and Path(target).name == victim and num_checkpoints() == 1:
+        if is_full and Path(target).name == victim and (home / "latest.json").exists():
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         real(source, target)
-
-    def num_checkpoints() -> int:
-        return int((tmp_path / "checkpoint" / "latest.json").exists())
 
     monkeypatch.setattr(os, "replace", replace)
     recorder = new_recorder(tmp_path, every_rounds=2)
     with pytest.raises(DataError) as caught:
         simulate(recorder, None, 4)
 
-    latest = checkpoint.read_latest(tmp_path / "checkpoint", STARTED.identity)
-    assert str(caught.value).startswith(f"{tmp_path / 'checkpoint' / victim}: cannot be written:")
-    assert "[Errno 28] No space left on device" in str(caught.value)
+    assert str(caught.value).startswith(f"{home / victim}: cannot be written: [Errno 28] No space")
     assert "--resume" in str(caught.value)
+    latest = checkpoint.read_latest(home, STARTED.identity)
     assert latest is not None
     assert latest.num_rounds == 2
-    checkpoint.check(tmp_path / "checkpoint", latest)
-    assert not list((tmp_path / "checkpoint").glob(".*"))
+    checkpoint.check(home, latest)
+    assert not list(home.glob(".*"))
     is_full = False
     recorder.flush()
     assert int(RunRecorder.resume(tmp_path, run=STARTED.identity, every_rounds=2)[1]["round"]) == 4  # type: ignore[index]

@@ -56,6 +56,8 @@ def test_done_run_gives_its_scenario_manifest_and_tables(done):
 
 @pytest.mark.parametrize("status", ["running", "failed"])
 def test_run_without_tables_shows_what_its_last_checkpoint_holds(status, folder):
+    with pytest.raises(DataError, match="the run is running and nothing is saved yet"):
+        _ = open_run(folder).rounds
     simulate(new_recorder(folder, every_rounds=3), None, 8)
     ended(folder, status)
     run = open_run(folder)
@@ -96,11 +98,6 @@ def test_resumed_and_killed_run_does_not_show_the_tables_of_its_earlier_interrup
     assert open_run(folder).rounds["round"].max() == 7
 
 
-def test_run_killed_before_anything_was_saved_says_so(folder):
-    with pytest.raises(DataError, match="the run is running and nothing is saved yet"):
-        _ = open_run(folder).rounds
-
-
 def edited(folder: Path, name: str, column: str) -> None:
     """Set the first value of a column to 99, and leave everything else as it is."""
     table = pq.read_table(folder / f"{name}.parquet")
@@ -122,10 +119,9 @@ def test_table_in_which_a_value_was_changed_is_refused_by_name(name, column, don
     message = (
         rf"^{done}/{name}\.parquet: was changed after the run, .* manifest\.json; restore the file"
     )
-    with pytest.raises(DataError, match=message):
-        getattr(run, name)
-    with pytest.raises(DataError, match=message):
-        run.require_unchanged()
+    for reads in (lambda: getattr(run, name), run.require_unchanged):
+        with pytest.raises(DataError, match=message):
+            reads()
     assert all(len(getattr(run, other)) for other in others)
 
 
@@ -166,11 +162,8 @@ def test_a_key_of_another_type_is_told_though_the_hash_is_that_of_the_file(done,
 
     assert f"scenario.yaml:1: {'.'.join(names)}" in str(caught.value)
     assert str(caught.value).endswith("; restore the file, or run the scenario again")
-
-
-def test_keys_that_are_null_or_not_there_are_not_refused(done):
+    # Keys that are null or not there are not refused.
     text = "{server: {selector: {kind: own, clients: null}, privacy: null}, stop: {rounds: null}}"
-
     assert with_scenario(done, text).scenario == strict_yaml.parse(text, "x").data
 
 

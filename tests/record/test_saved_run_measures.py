@@ -30,15 +30,18 @@ ROUNDS = [
 ]
 
 
+BUDGETS = {"budget_s": 1.0, "budget_j": 1.0}
+
+
 def tasks() -> list[TaskRow]:
-    found = [
+    trained = [
         task_row(
             n, client, device, round=round_, compute_s=compute_s, outcome=outcome, **spent(100.0)
         )
         for n, (round_, client, device, compute_s, outcome) in enumerate(TRAINED)
     ]
     # A probe is no selection.
-    return [*found, task_row(9, 4, round=4, purpose=Purpose.PROBE, **spent(0.0))]
+    return [*trained, task_row(9, 4, round=4, purpose=Purpose.PROBE, **spent(0.0))]
 
 
 def spent(energy_j: float) -> dict[str, Any]:
@@ -53,10 +56,6 @@ def made(folder: Path, rows: list[TaskRow] | None = None, **changes: Any) -> Run
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
     return made(tmp_path / "run", num_rounds=4)
-
-
-def buffered(tmp_path: Path) -> Run:
-    return reworded(made(tmp_path / "buffered"), "server:\n", "server:\n  mode: buffered\n")
 
 
 def test_accuracy_at_shares_of_the_planned_rounds(tmp_path: Path):
@@ -79,6 +78,9 @@ def test_without_a_plan_the_horizon_is_what_a_complete_run_took(tmp_path):
 
         assert run.horizon_rounds == horizon
         assert run.accuracy_at(1.0) == (None if horizon is None else 0.5)
+    blank = write_run(tmp_path / "run", MadeUp(size=5), [round_row(1)])
+    values = (blank.accuracy_at(1.0), blank.ending(), blank.comprehensive_score(**BUDGETS))
+    assert values == (None, None, None)
 
 
 def test_waiting_of_whole_tasks_and_of_the_computing_alone(run: Run):
@@ -110,11 +112,11 @@ def test_the_ratio_and_the_devices_of_every_round(run):
 
 
 def test_rounds_of_a_buffered_server_are_no_choices(tmp_path):
-    run = buffered(tmp_path)
+    run = reworded(made(tmp_path / "buffered"), "server:\n", "server:\n  mode: buffered\n")
 
     assert run.selection_ratio() is None
     assert run.selected_devices() is None
-    assert run.selection_scores(budget_s=1.0, budget_j=1.0) is None
+    assert run.selection_scores(**BUDGETS) is None
     assert run.share_seen().tolist() == [0.6, 0.6, 0.8, 0.8]
     assert run.average_waiting_s() is None
     assert run.average_waiting_s(computing_alone=True) is None
@@ -122,29 +124,17 @@ def test_rounds_of_a_buffered_server_are_no_choices(tmp_path):
         run.regret(run)
 
 
-def test_the_score_of_a_run_by_hand(run: Run):
+def test_the_score_of_a_run_and_of_every_selection_by_hand(run: Run):
     # .5 after 40 s and 400 J: in both budgets; twice the time and four times the energy.
     assert run.comprehensive_score(budget_s=40.0, budget_j=400.0) == 0.5
     assert run.comprehensive_score(budget_s=20.0, budget_j=100.0) == 0.125 / 16
     assert run.comprehensive_score(
         budget_s=20.0, budget_j=100.0, latency_penalty=1.0, energy_penalty=0.5
     ) == pytest.approx(0.125)
-
-
-def test_the_score_of_every_selection_by_hand(run: Run):
     # 10 s a round, 8 of the third without idling; 100 J each. Budgets 8 s and 50 J: the energy
     # costs a factor of 4 everywhere, the time (8/10)^2 but in the third.
     scores = run.selection_scores(budget_s=8.0, budget_j=50.0)
-
     assert scores == pytest.approx([0.032, np.nan, 0.15, 0.08], nan_ok=True)
-
-
-def test_without_accuracy_there_is_no_score(tmp_path):
-    run = write_run(tmp_path / "run", MadeUp(size=5), [round_row(1)])
-
-    assert run.comprehensive_score(budget_s=1.0, budget_j=1.0) is None
-    assert run.accuracy_at(1.0) is None
-    assert run.ending() is None
 
 
 def test_regret_by_hand(tmp_path):
@@ -174,9 +164,9 @@ def test_opinions_stand_with_the_round_that_was_judged(tmp_path):
         task_row(4, 1, round=2, belief=0.875, **ask),
         task_row(5, 1, round=4, opinion=0.5, **ask),
     ]
-    told = made(tmp_path / "run", rows).opinions()
+    opinions = made(tmp_path / "run", rows).opinions()
 
-    assert told["round"].tolist() == [1, 1, 3]
-    assert told["client"].tolist() == [1, 3, 1]
-    assert told["opinion"].tolist() == [0.75, 0.25, 0.5]
-    assert told["belief"].tolist() == pytest.approx([0.875, np.nan, np.nan], nan_ok=True)
+    assert opinions["round"].tolist() == [1, 1, 3]
+    assert opinions["client"].tolist() == [1, 3, 1]
+    assert opinions["opinion"].tolist() == [0.75, 0.25, 0.5]
+    assert opinions["belief"].tolist() == pytest.approx([0.875, np.nan, np.nan], nan_ok=True)

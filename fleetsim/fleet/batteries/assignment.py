@@ -36,7 +36,12 @@ def assign_batteries(
 ) -> tuple[Batteries, FloatArray]:
     """Return batteries of N clients with devices `profiles[device]`, and their first levels [N]."""
     size = device.size
-    capacity_j = np.array([_capacity_j(settings, profile) for profile in profiles])[device]
+    given_j = None if settings.capacity_wh is None else settings.capacity_wh * S_PER_HOUR
+    capacity_of = [
+        np.nan if profile.battery_j is None else given_j or profile.battery_j
+        for profile in profiles
+    ]
+    capacity_j = np.array(capacity_of)[device]
     low, high = settings.health_fraction
     if (low, high) != (1.0, 1.0):
         capacity_j *= low + (high - low) * rng.stream(seed, "battery/health").random(size)
@@ -76,18 +81,10 @@ def bands_of(settings: BatterySettings) -> Bands:
     )
 
 
-def _capacity_j(settings: BatterySettings, profile: DeviceProfile) -> float:
-    if profile.battery_j is None:
-        return np.nan
-    if settings.capacity_wh is None:
-        return profile.battery_j
-    return settings.capacity_wh * S_PER_HOUR
-
-
 def _charge_w(settings: BatterySettings, profile: DeviceProfile) -> float:
-    own = MARKET if profile.name.startswith(f"{MARKET}:") else profile.name
-    for name, charge_w in settings.charge_w_of.items():
-        if own == (Path(name).stem if name.endswith((".yaml", ".yml")) else name):
+    name = MARKET if profile.name.startswith(f"{MARKET}:") else profile.name
+    for key, charge_w in settings.charge_w_of.items():
+        if name == (Path(key).stem if key.endswith((".yaml", ".yml")) else key):
             return charge_w
     return settings.charge_w
 

@@ -157,7 +157,7 @@ class Batteries(ABC):
         """
 
     @abstractmethod
-    def watch(self, asked: WatchRequest) -> LevelWatch:
+    def watch(self, request: WatchRequest) -> LevelWatch:
         """Watch idle batteries from `now_s` on for when they pass levels."""
 
     @abstractmethod

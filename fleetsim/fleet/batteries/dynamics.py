@@ -26,7 +26,7 @@ from fleetsim.read_only import freeze
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bands:
-    """Figures that depend on the level, in steps [m], and in one more for a full battery."""
+    """Values that depend on the level, in steps [m], and in one more for a full battery."""
 
     from_fraction: FloatArray
     """Level at which each band begins, ascending from 0; the last is 1 [m+1]."""
@@ -56,9 +56,9 @@ class Habits:
     def at(self, clients: IntArray, t_s: FloatArray) -> tuple[BoolArray, FloatArray, FloatArray]:
         """Return (is charging, owner's power in W, time until which both hold), all [n]."""
         step, until_s = self.steps.step_and_change(clients, t_s)
-        load, own = self.load[step], self.everyday
-        screen_w = np.where(load >= own.screen_from_load, own.screen_w, 0.0)
-        owner_w = own.standby_w + screen_w + self.cpu_w[clients] * load
+        load, everyday = self.load[step], self.everyday
+        screen_w = np.where(load >= everyday.screen_from_load, everyday.screen_w, 0.0)
+        owner_w = everyday.standby_w + screen_w + self.cpu_w[clients] * load
         return self.is_charging[step], owner_w, until_s
 
     def laps_s(self, clients: IntArray, at_least_s: int) -> IntArray:

@@ -92,9 +92,9 @@ class LiveBatteries(Batteries):
         after.put(mine, walk.charge())
         return after, empty_s
 
-    def watch(self, asked: WatchRequest) -> LevelWatch:
+    def watch(self, request: WatchRequest) -> LevelWatch:
         """See `Batteries.watch`."""
-        return _LiveWatch(self, asked)
+        return _LiveWatch(self, request)
 
     def surely_lasts(
         self, clients: IntArray, level_j: FloatArray, drawn_j: FloatArray
@@ -134,8 +134,8 @@ class _LiveWatch:
     it is the same after a lap as before, it repeats for ever and its answer is known for all time.
     """
 
-    def __init__(self, batteries: LiveBatteries, asked: WatchRequest) -> None:
-        clients, charge, from_s, now_s, fractions, ahead_s = asked
+    def __init__(self, batteries: LiveBatteries, request: WatchRequest) -> None:
+        clients, charge, from_s, now_s, fractions, ahead_s = request
         self._mine = batteries.rows_of(clients)
         self._place = np.full(clients.size, -1, dtype=np.int64)
         self._place[self._mine] = np.arange(self._mine.size)

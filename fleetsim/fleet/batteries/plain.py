@@ -84,9 +84,9 @@ class PlainBatteries(Batteries):
                 empty_s[rows[at]] = met_s
         return charge._replace(level_j=level_j), empty_s
 
-    def watch(self, asked: WatchRequest) -> LevelWatch:
+    def watch(self, request: WatchRequest) -> LevelWatch:
         """See `Batteries.watch`."""
-        return _RisingWatch(self, asked)
+        return _RisingWatch(self, request)
 
     def surely_lasts(
         self, clients: IntArray, level_j: FloatArray, drawn_j: FloatArray
@@ -118,8 +118,8 @@ class PlainBatteries(Batteries):
 class _RisingWatch:
     """A `LevelWatch` of batteries that only rise while they are idle."""
 
-    def __init__(self, batteries: PlainBatteries, asked: WatchRequest) -> None:
-        clients, charge, from_s, now_s, fractions, _ = asked
+    def __init__(self, batteries: PlainBatteries, request: WatchRequest) -> None:
+        clients, charge, from_s, now_s, fractions, _ = request
         self._batteries, self._clients, self._now_s = batteries, clients, now_s
         self._top = fractions.size
         self.standing: IntArray = np.full(clients.size, self._top, dtype=np.int64)

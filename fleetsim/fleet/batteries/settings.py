@@ -29,7 +29,9 @@ StepFraction = Annotated[float, Field(ge=0.0, lt=1.0)]
 Health = Annotated[float, Field(ge=0.01, le=1.0)]
 
 _NOT_ALL_CHARGERS_NAMED = ActsIf(
-    lambda own, facts: not facts.battery_devices & facts.assigned_devices <= own.charge_w_of.keys(),
+    lambda battery, facts: (
+        not facts.battery_devices & facts.assigned_devices <= battery.charge_w_of.keys()
+    ),
     "charge_w_of names every device that has a battery",
     "leave a device out of charge_w_of",
 )

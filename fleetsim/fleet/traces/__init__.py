@@ -11,7 +11,6 @@ A fault of a file is a `DataError` that names the file and the row, one of an op
 - `column_choice`: Columns of a table that its owner names.
 - `column_units`: Unit that the name of a column states, by whole words.
 - `column_numbers`: Numbers and times in the columns of a table that its owner names.
-- `json_object`: JSON files of one object with a member for each user, plain or gzipped.
 - `table_rows`: Rows of a delimited table, the header first.
 - `csv_table`: Columns of one CSV file, as text and as numbers.
 - `ordered_rows`: Rows of several owners in the order of time.

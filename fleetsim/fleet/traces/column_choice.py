@@ -115,7 +115,7 @@ def refuse(
 ) -> None:
     """Raise an error about the first row at fault [num_rows], if any, that counts the others.
 
-    `message` says what is wrong, and the way out; `is_mark`: such a value may stand for one that
+    `message` says what is wrong, and what to do; `is_mark`: such a value may stand for one that
     was not measured.
     """
     wrong = np.flatnonzero(is_wrong)

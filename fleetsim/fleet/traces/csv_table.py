@@ -15,7 +15,7 @@ import numpy as np
 
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
 from fleetsim.errors import DataError
-from fleetsim.fleet.traces.table_rows import OWN, Layout, TableRows
+from fleetsim.fleet.traces.table_rows import PLAIN, Layout, TableRows
 from fleetsim.quoting import quoted
 
 # Fifteen digits stay exact as a float64 too.
@@ -33,7 +33,7 @@ class CsvTable:
     """Column by name, each [num_rows]."""
     num_rows: int
     """Number of rows of data, without the header."""
-    layout: Layout = OWN
+    layout: Layout = PLAIN
     notes: list[str] = field(default_factory=list)
     """Notes on what was seen in the table and not given by its owner; conversions add to them."""
     first_row: int = 2
@@ -95,7 +95,7 @@ class CsvTable:
             ) from None
 
 
-def read_csv_header(path: Path, layout: Layout = OWN) -> tuple[str, ...]:
+def read_csv_header(path: Path, layout: Layout = PLAIN) -> tuple[str, ...]:
     """Return the names in the first row of a .csv or .csv.gz file."""
     for row in TableRows(path, layout, is_whole=False):
         return tuple(row)
@@ -103,7 +103,7 @@ def read_csv_header(path: Path, layout: Layout = OWN) -> tuple[str, ...]:
 
 
 def read_filled_table(
-    path: Path, layout: Layout = OWN, *, only: Collection[str] | None = None
+    path: Path, layout: Layout = PLAIN, *, only: Collection[str] | None = None
 ) -> CsvTable:
     """Read a file that has rows; arguments and errors as in `read_csv_table`."""
     table = read_csv_table(path, layout, only=only)
@@ -113,7 +113,7 @@ def read_filled_table(
 
 
 def read_csv_table(
-    path: Path, layout: Layout = OWN, *, only: Collection[str] | None = None
+    path: Path, layout: Layout = PLAIN, *, only: Collection[str] | None = None
 ) -> CsvTable:
     """Read a .csv or .csv.gz file, all its columns or `only` these of them."""
     source = TableRows(path, layout, is_whole=True)

@@ -1,34 +1,37 @@
 """Import of traces, of usage or of a network: the readers of all forms, and their options."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Final, get_args
+from typing import Final, Literal, get_args
 
-from fleetsim.errors import ScenarioError
+from fleetsim.errors import DataError, ScenarioError
 from fleetsim.fleet.traces.column_choice import column_choice
-from fleetsim.fleet.traces.folder import check_new
+from fleetsim.fleet.traces.folder import check_new, new_folder
 from fleetsim.fleet.traces.network import table as rate_table
 from fleetsim.fleet.traces.network.files import NetFormat, import_net_trace
 from fleetsim.fleet.traces.network.files import write_imported as write_net_imported
-from fleetsim.fleet.traces.network.table import RateColumns, read_rate_table
 from fleetsim.fleet.traces.table_rows import layout_of
 from fleetsim.fleet.traces.usage import table as usage_table
-from fleetsim.fleet.traces.usage.importing import (
-    AS_IS,
-    ImportOptions,
-    TraceFormat,
-    given_options,
-    read_source,
-    write_imported,
+from fleetsim.fleet.traces.usage.features_labels import SUFFIXES, people_in, read_features_labels
+from fleetsim.fleet.traces.usage.fedscale import read_fedscale
+from fleetsim.fleet.traces.usage.files import form_of, main_file, read_records, write_trace
+from fleetsim.fleet.traces.usage.flash import OnlineRule, read_flash, read_flash_ready
+from fleetsim.fleet.traces.usage.records import (
+    MOST_UTC_OFFSET_H,
+    Unknown,
+    UsageRecords,
+    local_days,
 )
-from fleetsim.fleet.traces.usage.records import MOST_UTC_OFFSET_H
-from fleetsim.fleet.traces.usage.state_columns import state_column
-from fleetsim.fleet.traces.usage.table import read_usage_table
+from fleetsim.host import paths
 from fleetsim.quoting import quoted
 from fleetsim.schema.spelling import did_you_mean
 
+TraceFormat = Literal[
+    "states", "intervals", "flhetbench", "extrasensory", "flash", "flash-ready", "fedscale"
+]
 TABLE: Final = "table"
+_OF_USAGE: Final = frozenset(("--until", "--state", "--unknown", "--utc-offset-h", "--whole-days"))
 _OF_NETWORKS: Final = ("--up-rate", "--by-second", "--split-gap-s")
 _USAGE: Final = get_args(TraceFormat)
 _KNOWN: Final = (TABLE, *_USAGE, *get_args(NetFormat))
@@ -43,9 +46,17 @@ _FORMATS_OF: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class TableOptions:
-    """Options of a table and its columns, as text; None or empty: not given."""
+class ImportOptions:
+    """Options of an import, those of columns as text; None, False or empty: not given."""
 
+    unknown: Unknown | None = None
+    """State at times that the source does not know; hold unless given."""
+    online: OnlineRule | None = None
+    """Phones of an event log that are online; locked ones unless given."""
+    utc_offset_h: float | None = None
+    """Hours by which the users' clock is ahead of that of the source; that in the source unless
+    given."""
+    whole_days: bool = False
     time: str | None = None
     rate: str | None = None
     up_rate: str | None = None
@@ -57,28 +68,29 @@ class TableOptions:
     separator: str | None = None
     decimal: str | None = None
     missing: tuple[str, ...] = ()
+    app: str | None = None
+    """Application whose logs are taken, of irish-5g; Download unless given."""
+
+    def given(self) -> list[str]:
+        """Return the options that are given, by their names on the command line.
+
+        >>> ImportOptions(utc_offset_h=2.0, whole_days=True).given()
+        ['--utc-offset-h', '--whole-days']
+        """
+        names = [field.name for field in fields(self) if getattr(self, field.name) != field.default]
+        return [f"--{name.replace('_', '-')}" for name in names]
 
 
 def import_any(
-    format_: str,
-    source: Path,
-    dest: Path,
-    options: ImportOptions = AS_IS,
-    *,
-    app: str | None = None,
-    columns: TableOptions = TableOptions(),
+    format_: str, source: Path, dest: Path, options: ImportOptions = ImportOptions()
 ) -> tuple[str, ...]:
-    """Convert a trace into fleetsim's own form, in a new folder; return notes, a line each.
-
-    `options` are of a usage trace, `app` of irish-5g (None: Download), and `columns` of a table.
-    """
+    """Convert a trace into fleetsim's own form, in a new folder; return notes, a line each."""
     if format_ not in _KNOWN:
         raise ScenarioError(
             f"trace import: format {quoted(format_)} is not known;"
             f" must be one of {', '.join(_KNOWN)}{did_you_mean(format_, _KNOWN)}"
         )
-    given = given_options(options) + given_options(columns) + ["--app"] * (app is not None)
-    for option in given:
+    for option in options.given():
         formats = _FORMATS_OF.get(option, (TABLE,))
         if format_ not in formats:
             raise ScenarioError(
@@ -92,15 +104,45 @@ def import_any(
         )
     check_new(dest)
     if format_ == TABLE:
-        return _import_table(source, dest, columns, options)
+        return _import_table(source, dest, options)
     if format_ in _USAGE:
-        return write_imported(read_source(format_, source, options), dest, options)
-    return import_net_trace(format_, source, dest, app=app)
+        return _write_usage(_published_usage(format_, source, options), dest, options)
+    return import_net_trace(format_, source, dest, app=options.app)
 
 
-def _import_table(
-    source: Path, dest: Path, options: TableOptions, usage: ImportOptions
+def _published_usage(format_: str, source: Path, options: ImportOptions) -> UsageRecords:
+    unknown = options.unknown or "hold"
+    if format_ == "flash":
+        return read_flash(source, unknown, options.online or "locked")
+    if format_ == "flash-ready":
+        return read_flash_ready(source)
+    if format_ == "fedscale":
+        return read_fedscale(source)
+    if format_ == "extrasensory" and (
+        people_in(source) if paths.is_folder(source) else source.name.endswith(SUFFIXES)
+    ):
+        return read_features_labels(source, unknown)
+    main = main_file(source)
+    form = form_of(main)
+    if form != format_:
+        raise DataError(f"{source}: is of the form {form}, not {format_}; import it as {form}")
+    return read_records(main, form, unknown)
+
+
+def _write_usage(
+    records: UsageRecords, dest: Path, options: ImportOptions, rules: str = ""
 ) -> tuple[str, ...]:
+    """Write records into a new folder, with a README that has the rules and the notes returned."""
+    trace = local_days(records, utc_offset_h=options.utc_offset_h, whole_days=options.whole_days)
+    notes = records.notes
+    if dropped := records.trace.num_users - trace.num_users:
+        notes += (f"left out: {dropped} with less than a whole day",)
+    with new_folder(dest) as folder:
+        write_trace(trace, folder, notes=notes, rules=rules)
+    return notes
+
+
+def _import_table(source: Path, dest: Path, options: ImportOptions) -> tuple[str, ...]:
     """Convert a table into fleetsim's own form: of a network with --rate, else of usage.
 
     Samples that repeat, overlap or are out of order are joined by stated rules (`network.table`,
@@ -120,33 +162,33 @@ def _import_table(
         missing=options.missing,
     )
     if options.rate is None:
-        for option in given_options(options):
+        for option in options.given():
             if option in _OF_NETWORKS:
                 raise ScenarioError(
                     f"trace import table: {option} belongs to a network, which has --rate; give"
                     " --rate too, or drop it"
                 )
-        states = dict(map(state_column, options.state))
+        states = dict(map(usage_table.state_column, options.state))
         if len(states) < len(options.state):
             raise ScenarioError("trace import table: --state names a state twice; drop one")
         until = None if options.until is None else column_choice("--until", options.until)
-        if until is not None and usage.unknown is not None:
+        if until is not None and options.unknown is not None:
             raise ScenarioError(
                 "trace import table: --unknown means nothing to intervals, between which users are"
                 " not available; drop it"
             )
-        records = read_usage_table(
+        records = usage_table.read_usage_table(
             source,
             time=time,
             until=until,
             who=who,
             states=states,
             layout=layout,
-            unknown=usage.unknown or "hold",
-            utc_offset_h=usage.utc_offset_h,
+            unknown=options.unknown or "hold",
+            utc_offset_h=options.utc_offset_h,
         )
-        return write_imported(records, dest, usage, rules=_rules(usage_table.__doc__))
-    if options.until is not None or options.state or usage != AS_IS:
+        return _write_usage(records, dest, options, _rules(usage_table.__doc__))
+    if not _OF_USAGE.isdisjoint(options.given()):
         raise ScenarioError(
             "trace import table: --rate means a network, and --until, --state, --unknown,"
             " --utc-offset-h and --whole-days belong to usage; drop one or the other"
@@ -155,17 +197,15 @@ def _import_table(
         raise ScenarioError(
             f"trace import table: --split-gap-s {options.split_gap_s:g}: must be above 0 s"
         )
-    read = read_rate_table(
+    read = rate_table.read_rate_table(
         source,
-        RateColumns(
-            time=time,
-            down=column_choice("--rate", options.rate),
-            up=None if options.up_rate is None else column_choice("--up-rate", options.up_rate),
-            who=who,
-            by_second=options.by_second,
-            split_gap_s=options.split_gap_s,
-            layout=layout,
-        ),
+        time=time,
+        down=column_choice("--rate", options.rate),
+        up=None if options.up_rate is None else column_choice("--up-rate", options.up_rate),
+        who=who,
+        by_second=options.by_second,
+        split_gap_s=options.split_gap_s,
+        layout=layout,
     )
     rules = _rules(rate_table.__doc__)
     write_net_imported(read.trace, dest, TABLE, read.notes, rules)

@@ -1,7 +1,7 @@
 """Rows of a delimited table, the header first: how its fields are written, given or seen.
 
-fleetsim's own files and published ones have the layout `OWN`. In a table of the user's, what is not
-given is seen in its first rows; several possible answers are refused with the option to pass.
+fleetsim's own files and published ones have the layout `PLAIN`. In a table of the user's, what is
+not given is seen in its first rows; several possible answers are refused with the option to pass.
 """
 
 import csv
@@ -21,7 +21,7 @@ from fleetsim.host.unpacking import GZIP_FAULTS, require_within_limit, unpacked
 from fleetsim.quoting import quoted
 
 _SEPARATOR_LINE = re.compile(r"sep=(.)\r?\n", re.IGNORECASE)
-"""First line by which Excel is told the separator."""
+"""First line by which Excel learns the separator."""
 _VALUE = re.compile(r"|[-+]?[0-9.,]*[0-9]([eE][-+]?[0-9]+)?|[0-9][-0-9.,:/ T]*[0-9](Z|\+[0-9:]+)?")
 _WORDS: Final = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "space": " "}
 
@@ -45,7 +45,7 @@ class Layout:
 
 
 SEEN: Final = Layout()
-OWN: Final = Layout(",", ".", has_options=False)
+PLAIN: Final = Layout(",", ".", has_options=False)
 """Layout of fleetsim's own files and of published ones."""
 
 
@@ -77,22 +77,22 @@ class TableRows:
 
     def __init__(self, path: Path, layout: Layout, *, is_whole: bool) -> None:
         """Find the separator; `is_whole`: all rows will be read."""
-        self._path, self._is_whole, self._is_own = path, is_whole, not layout.has_options
+        self._path, self._is_whole, self._is_plain = path, is_whole, not layout.has_options
         self.row = 0
         """Number of the latest row, 1 for the first of the file."""
         self.note = ""
         """Note on the separator, if it was not given."""
         self.hint = ""
-        """Way out of rows of unequal lengths, for the end of a message."""
+        """Hint about rows of unequal lengths, for the end of a message."""
         self._separator = layout.separator or ","
         self._is_after_line = False
-        if not self._is_own:
+        if not self._is_plain:
             self._look(layout.separator)
 
     def __iter__(self) -> Iterator[list[str]]:
         rows = self._rows()
         header = next(rows, None)
-        while not self._is_own and header is not None and not "".join(header).strip():
+        while not self._is_plain and header is not None and not "".join(header).strip():
             header = next(rows, None)
         if header is None:
             return
@@ -134,7 +134,7 @@ class TableRows:
     def _check(self, header: list[str]) -> None:
         """Refuse a header that has another separator, or that is no header."""
         place = f"{self._path}, row {self.row}"
-        if not self._is_own and len(header) == 1 and header[0].startswith("#"):
+        if not self._is_plain and len(header) == 1 and header[0].startswith("#"):
             raise DataError(
                 f"{place}: is a comment, {quoted(header[0])}; remove the lines above the header"
             )
@@ -142,11 +142,11 @@ class TableRows:
             if len(header) == 1 and separator in header[0]:
                 hint = (
                     "save the file with commas, or convert it with `fleetsim trace import table`"
-                    if self._is_own
+                    if self._is_plain
                     else f"pass --separator {_option(separator)}"
                 )
                 raise DataError(f"{place}: one field, with {name} in it; {hint}")
-        if not self._is_own and all(map(is_value, header)):
+        if not self._is_plain and all(map(is_value, header)):
             raise DataError(
                 f"{place}: is no header, its fields are values such as {quoted(header[0])}; add a"
                 " line above it with the names of the columns"

@@ -45,7 +45,7 @@ from fleetsim.settings import Settings
 Shift = Literal["days", "none"]
 
 _AHEAD = ActsIf(
-    lambda own, _: any(zone.utc_offset_h != 0.0 for zone in own.time_zones),
+    lambda usage, _: any(zone.utc_offset_h != 0.0 for zone in usage.time_zones),
     "all clocks show virtual time, as they do without time zones",
     "set a utc_offset_h other than 0",
 )

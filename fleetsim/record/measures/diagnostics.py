@@ -1,10 +1,10 @@
-"""Numbers that a selector told about its rounds, from the rounds table."""
+"""Numbers that a selector reported on its rounds, from the rounds table."""
 
 from __future__ import annotations
 
-import json
-import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from pydantic import FiniteFloat, TypeAdapter, ValidationError
 
 from fleetsim.errors import DataError
 
@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 COLUMN = "selector_diagnostics"
+_NUMBERS: TypeAdapter[dict[str, float | list[float]]] = TypeAdapter(
+    dict[str, FiniteFloat | list[FiniteFloat]]
+)
 
 
 def diagnostics(rounds: pd.DataFrame, *, run: str) -> pd.DataFrame:
@@ -34,23 +37,14 @@ def diagnostics(rounds: pd.DataFrame, *, run: str) -> pd.DataFrame:
 def _numbers(text: str, place: str) -> list[tuple[str, int, float]]:
     """Return name, step and value of each number in a text, ordered by name."""
     try:
-        numbers: dict[str, Any] = json.loads(text)
-        return [
-            (name, step, _number(each))
-            for name, value in sorted(numbers.items())
-            for step, each in enumerate(value if isinstance(value, list) else [value])
-        ]
-    except (AttributeError, TypeError, ValueError, OverflowError, RecursionError):
+        numbers = _NUMBERS.validate_json(text, strict=True)
+    except ValidationError:
         raise DataError(
             f"{place}: is no JSON object of finite numbers and lists of them; restore the file, or"
             " run the scenario again"
         ) from None
-
-
-def _number(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError
-    number = float(value)
-    if not math.isfinite(number):
-        raise ValueError
-    return number
+    return [
+        (name, step, each)
+        for name, value in sorted(numbers.items())
+        for step, each in enumerate(value if isinstance(value, list) else [value])
+    ]

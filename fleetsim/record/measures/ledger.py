@@ -132,8 +132,8 @@ def check_balance(
             f" {_HINT}"
         )
     for component, column in COMPONENTS.items():
-        own = entries[entries["component"] == component]
-        sums_j = np.bincount(own["client"], weights=own["energy_j"], minlength=size)
+        spent = entries[entries["component"] == component]
+        sums_j = np.bincount(spent["client"], weights=spent["energy_j"], minlength=size)
         metered = column in clients.columns
         meters_j = clients[column].to_numpy(dtype=np.float64) if metered else np.zeros(size)
         wrong = np.flatnonzero(

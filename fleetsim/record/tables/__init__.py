@@ -1,13 +1,14 @@
 """Tables of a run: rounds, tasks and clients.
 
-- `schemas`: Columns of every table of a run.
-- `building`: Tables of a run from its rows and columns.
+- `building`: Columns of every table of a run, and tables from rows and columns.
 - `files`: Files of tables: parquet for published tables, Arrow for checkpoints.
-- `announced_size`: Rows and bytes that a message of an Arrow file announces.
 - `hashing`: Digests of tables: SHA-256 of their values, however they are stored.
 """
 
 from fleetsim.record.tables.building import (
+    OPTIONAL,
+    SCHEMAS,
+    TableName,
     concat,
     from_columns,
     from_rows,
@@ -16,7 +17,6 @@ from fleetsim.record.tables.building import (
 )
 from fleetsim.record.tables.files import decode, encode, pack, read, unpack, write
 from fleetsim.record.tables.hashing import digest, digests
-from fleetsim.record.tables.schemas import OPTIONAL, SCHEMAS, TableName
 
 __all__ = [
     "OPTIONAL",

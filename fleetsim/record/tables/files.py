@@ -1,6 +1,7 @@
 """Files of tables: parquet for published tables, Arrow for checkpoints."""
 
 import re
+import struct
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,8 +12,7 @@ from fleetsim.errors import DataError
 from fleetsim.host.unpacking import limit_byte, too_large
 from fleetsim.quoting import MAX_NAME, quoted
 from fleetsim.record import atomic_files
-from fleetsim.record.tables.announced_size import announced
-from fleetsim.record.tables.schemas import OPTIONAL, SCHEMAS, WORDS, TableName
+from fleetsim.record.tables.building import OPTIONAL, SCHEMAS, WORDS, TableName
 
 _ROWS_PER_GROUP = 1 << 20
 _VALUE_BYTE = 8
@@ -20,6 +20,10 @@ _LEAST_LIMIT_BYTE = 512 << 20
 _ARROW_BEGIN_BYTE = 8
 """Bytes of an Arrow file before its first message."""
 _ARROW_END = b"ARROW1"
+_MESSAGE_HEADER = 2
+"""Field of a Message of Arrow that holds its RecordBatch."""
+_LENGTH, _BUFFERS, _COMPRESSION = 0, 2, 3
+"""Fields of a RecordBatch."""
 _FAULTS = (pa.ArrowException, OSError, UnicodeDecodeError)
 
 _EXCEPTION_NAME = re.compile(r"\b[A-Z]\w*(?:Exception|Error): ")
@@ -122,16 +126,66 @@ def _measured(data: bytes, name: TableName, num_rows: int, source: str) -> pa.Ta
     fault = _schema_fault(schema, _expected(schema, name))
     if fault:
         raise ValueError(fault)
-    limit, num_found, num_byte, batches = limit_byte(len(data)), 0, 0, []
+    limit, num_read, num_byte, batches = limit_byte(len(data)), 0, 0, []
     for message in messages:
-        num_more, byte_more = announced(message)
-        num_found, num_byte = num_found + num_more, num_byte + byte_more
+        num_more, byte_more = _announced(message)
+        num_read, num_byte = num_read + num_more, num_byte + byte_more
         if num_byte > limit:
             raise too_large(source, len(data), limit)
         batches.append(pa.ipc.read_record_batch(message, schema))
-        if num_found > num_rows:
+        if num_read > num_rows:
             break
     return pa.Table.from_batches(batches, schema)
+
+
+def _announced(message: pa.ipc.Message) -> tuple[int, int]:
+    """Return the number of rows of a record batch, and the bytes that its buffers unpack to.
+
+    A record batch lists its buffers. A compressed buffer begins with its unpacked length, for which
+    Arrow takes memory at once. The metadata are a flatbuffer, of which three fields are read here.
+    Source: the Arrow columnar format, "Serialization and interprocess communication", and the
+    internals of FlatBuffers (tables, vtables, vectors).
+    """
+    metadata, body = memoryview(message.metadata), memoryview(message.body)
+    try:
+        message_table = _at(metadata, 0)
+        batch = _at(metadata, _field(metadata, message_table, _MESSAGE_HEADER))
+        (num_rows,) = struct.unpack_from("<q", metadata, _field(metadata, batch, _LENGTH))
+        buffers = _at(metadata, _field(metadata, batch, _BUFFERS))
+        (num_buffers,) = struct.unpack_from("<I", metadata, buffers)
+        is_packed = _field(metadata, batch, _COMPRESSION, default=0) != 0
+        num_byte = 0
+        for number in range(num_buffers):
+            offset, length = struct.unpack_from("<qq", metadata, buffers + 4 + 16 * number)
+            if is_packed and length > 0:
+                # -1: this buffer is as it was.
+                (unpacked,) = struct.unpack_from("<q", body, offset)
+                length = max(length, unpacked)
+            num_byte += length
+    except struct.error as fault:
+        raise ValueError(f"a record batch is damaged: {fault}") from fault
+    return num_rows, num_byte
+
+
+def _at(data: memoryview, position: int) -> int:
+    """Return the position to which an offset leads."""
+    (offset,) = struct.unpack_from("<I", data, position)
+    return int(position + offset)
+
+
+def _field(data: memoryview, table: int, number: int, *, default: int | None = None) -> int:
+    """Return the position of a field of a table; `default` if the table lacks it."""
+    (back,) = struct.unpack_from("<i", data, table)
+    (vtable_byte,) = struct.unpack_from("<H", data, table - back)
+    place = 4 + 2 * number
+    offset = 0
+    if place + 2 <= vtable_byte:
+        (offset,) = struct.unpack_from("<H", data, table - back + place)
+    if offset:
+        return int(table + offset)
+    if default is None:
+        raise ValueError("a record batch lacks a field")
+    return default
 
 
 def _plain(schema: pa.Schema) -> pa.Schema:
@@ -168,23 +222,23 @@ def _checked(table: pa.Table, name: TableName, source: str, hint: str) -> pa.Tab
     return table.select(schema.names).replace_schema_metadata(None).cast(schema)
 
 
-def _expected(found: pa.Schema, name: TableName) -> pa.Schema:
+def _expected(schema: pa.Schema, name: TableName) -> pa.Schema:
     """Return the columns that a table must have, given the optional ones that it has."""
-    missing = OPTIONAL[name] - set(found.names)
+    missing = OPTIONAL[name] - set(schema.names)
     return pa.schema(field for field in SCHEMAS[name] if field.name not in missing)
 
 
-def _schema_fault(found: pa.Schema, schema: pa.Schema) -> str | None:
-    for column in schema.names:
-        if found.names.count(column) != 1:
-            times = found.names.count(column)
+def _schema_fault(schema: pa.Schema, expected: pa.Schema) -> str | None:
+    for column in expected.names:
+        if schema.names.count(column) != 1:
+            times = schema.names.count(column)
             return f"column {quoted(column)} is there {times} times instead of once"
-    for field in found:
-        if field.name not in schema.names:
+    for field in schema:
+        if field.name not in expected.names:
             return f"column {quoted(field.name)} is not one of this table"
-        expected = schema.field(field.name)
-        if field.type != expected.type:
-            return f"column {quoted(field.name)} is {field.type}, not {expected.type}"
+        type_ = expected.field(field.name).type
+        if field.type != type_:
+            return f"column {quoted(field.name)} is {field.type}, not {type_}"
     return None
 
 

@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -16,21 +15,13 @@ _TYPE_NAMES: Mapping[pa.DataType, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Digests:
-    """SHA-256 of the values of tables."""
-
-    whole: str
-    of_table: dict[str, str]
-
-
 def digest(tables: Mapping[str, pa.Table]) -> str:
     """Return the SHA-256 of the values of tables; docs/outputs.md defines what is hashed."""
-    return digests(tables).whole
+    return digests(tables)[0]
 
 
-def digests(tables: Mapping[str, pa.Table]) -> Digests:
-    """Return `digest` of all tables and of each alone, in one pass; errors as of `digest`."""
+def digests(tables: Mapping[str, pa.Table]) -> tuple[str, dict[str, str]]:
+    """Return `digest` of all tables and of each alone, in one pass."""
     whole = hashlib.sha256()
     of_table: dict[str, str] = {}
     for name in sorted(tables):
@@ -39,7 +30,7 @@ def digests(tables: Mapping[str, pa.Table]) -> Digests:
             whole.update(data)
             alone.update(data)
         of_table[name] = alone.hexdigest()
-    return Digests(whole.hexdigest(), of_table)
+    return whole.hexdigest(), of_table
 
 
 def _hashed(name: str, table: pa.Table) -> Iterator[bytes]:

@@ -1,7 +1,7 @@
 """Batteries with use by owners, charging curves and resistive losses."""
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -123,68 +123,72 @@ def curves(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
-class Slow:
+STEP_S = 0.05
+"""Step of the slow walk."""
+
+
+class Slow(NamedTuple):
+    """End of a slow walk."""
+
+    level_j: float
+    is_off: bool
+    met_s: float
+    """Time at which the floor was met; inf: never."""
+    bound_j: float
+    """A step in which something changes is wrong by a step's worth of that change at most."""
+    nearest_miss_j: float
+    """Least distance of the level, while off, from the one at which the phone starts again."""
+
+
+def walked(battery, record, level_j, until_s, load_w=lambda _: 0.0, floor_j=None) -> Slow:
     """A phone stepped through its record, a twentieth of a second at a time (Euler)."""
+    restart_j = battery["everyday"]["restart_fraction"] * CAPACITY_J
+    off, flow_before, num_changes, nearest_miss_j, met_s = False, None, 0, math.inf, math.inf
 
-    STEP_S = 0.05
+    def value(curve: str, key: str) -> float:
+        begins = battery[curve]["from_fraction"]
+        band = sum(begin * CAPACITY_J <= level_j for begin in begins) - 1
+        return float(battery[curve][key][band])
 
-    def __init__(self, battery: dict[str, Any], record: list[tuple[int, bool, float]]) -> None:
-        self.battery, self.record = battery, record
-        self.restart_j = battery["everyday"]["restart_fraction"] * CAPACITY_J
-        self.num_changes = 0
-        self.nearest_miss_j = math.inf
-        """Least distance of the level, while off, from the one at which it starts again."""
-
-    def run(self, level_j, until_s, load_w, floor_j) -> tuple[float, bool, float]:
-        """(level, is off, when the floor was met)."""
-        off, flow_before = False, None
-        for k in range(round(until_s / self.STEP_S)):
-            t_s = k * self.STEP_S
-            _, charging, load = [step for step in self.record if step[0] <= t_s + 1e-9][-1]
-            owner_w = 0.5 + (1.0 if load >= 0.05 else 0.0) + 4.0 * load
-            charger_w = self.battery["charge_w"] if charging else 0.0
-            if off and level_j >= self.restart_j:
-                off = False
-            drawn_w = (0.0 if off else owner_w) + load_w(t_s)
-            if floor_j is not None and level_j <= floor_j and charger_w < drawn_w:
-                return level_j, off, t_s
-            if floor_j is None and level_j <= 0.0 and charger_w < drawn_w:
-                off, drawn_w = True, 0.0
-            if charger_w >= drawn_w:
-                share = self.value("charging", "power_fraction", level_j)
-                rate_w = min(share * charger_w, charger_w - drawn_w)
-                rate_w = 0.0 if level_j >= CAPACITY_J else rate_w
-            else:
-                volt = self.value("discharging", "open_circuit_v", level_j)
-                from_battery_w = drawn_w - charger_w
-                ohm = self.battery["discharging"]["internal_ohm"]
-                rate_w = -from_battery_w - ohm * (from_battery_w / volt) ** 2
-            flow = (charger_w, drawn_w, rate_w)
-            if flow_before is not None and flow != flow_before:
-                self.num_changes += 1
-                if off:
-                    self.nearest_miss_j = min(self.nearest_miss_j, abs(level_j - self.restart_j))
-            flow_before = flow
-            level_j = min(max(level_j + rate_w * self.STEP_S, 0.0), CAPACITY_J)
-        if off:
-            self.nearest_miss_j = min(self.nearest_miss_j, abs(level_j - self.restart_j))
-        return level_j, off, math.inf
-
-    def value(self, curve: str, key: str, level_j: float) -> float:
-        begins = self.battery[curve]["from_fraction"]
-        at = sum(begin * CAPACITY_J <= level_j for begin in begins) - 1
-        return float(self.battery[curve][key][at])
-
-    @property
-    def bound_j(self) -> float:
-        """A step in which something changes is wrong by a step's worth of that change at most."""
-        return self.STEP_S * SHARPEST_CHANGE_W * (self.num_changes + 2)
+    for k in range(round(until_s / STEP_S)):
+        t_s = k * STEP_S
+        _, charging, load = [step for step in record if step[0] <= t_s + 1e-9][-1]
+        owner_w = 0.5 + (1.0 if load >= 0.05 else 0.0) + 4.0 * load
+        charger_w = battery["charge_w"] if charging else 0.0
+        off = off and level_j < restart_j
+        drawn_w = (0.0 if off else owner_w) + load_w(t_s)
+        if floor_j is not None and level_j <= floor_j and charger_w < drawn_w:
+            met_s = t_s
+            break
+        if floor_j is None and level_j <= 0.0 and charger_w < drawn_w:
+            off, drawn_w = True, 0.0
+        if charger_w >= drawn_w:
+            share = value("charging", "power_fraction")
+            rate_w = min(share * charger_w, charger_w - drawn_w)
+            rate_w = 0.0 if level_j >= CAPACITY_J else rate_w
+        else:
+            from_battery_w, volt = drawn_w - charger_w, value("discharging", "open_circuit_v")
+            ohm = battery["discharging"]["internal_ohm"]
+            rate_w = -from_battery_w - ohm * (from_battery_w / volt) ** 2
+        flow = (charger_w, drawn_w, rate_w)
+        if flow_before not in (None, flow):
+            num_changes += 1
+            if off:
+                nearest_miss_j = min(nearest_miss_j, abs(level_j - restart_j))
+        flow_before = flow
+        level_j = min(max(level_j + rate_w * STEP_S, 0.0), CAPACITY_J)
+    if off:
+        nearest_miss_j = min(nearest_miss_j, abs(level_j - restart_j))
+    bound_j = STEP_S * SHARPEST_CHANGE_W * (num_changes + 2)
+    return Slow(level_j, off, met_s, bound_j, nearest_miss_j)
 
 
-def lines_of(record: list[tuple[int, bool, float]]) -> str:
-    return " ".join(f"{t},{int(charging)},{load}" for t, charging, load in record)
+def fleet_with(folder, some, battery) -> Fleet:
+    lines = [" ".join(f"{t},{int(charging)},{load}" for t, charging, load in one) for one in some]
+    return phones_with_records(folder, lines, 10_000, battery)
 
 
+TWO = st.lists(records(), min_size=2, max_size=2)
 # An example takes 20 ms: a walk of up to 6,000 steps for each of its clients.
 SLOWLY = settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -193,28 +197,23 @@ SLOWLY = settings(max_examples=20, suppress_health_check=[HealthCheck.function_s
 @SLOWLY
 @given(
     battery=curves(),
-    some=st.lists(records(), min_size=2, max_size=2),
+    some=TWO,
     level=st.floats(0.0, 1.0),
     until_s=st.integers(1, 300),
 )
 def test_idle_batteries_match_a_slow_walk(tmp_path, battery, some, level, until_s):
-    fleet = phones_with_records(tmp_path, [lines_of(record) for record in some], 10_000, battery)
+    fleet = fleet_with(tmp_path, some, battery)
+    before = charge_of(fleet, [level * CAPACITY_J] * 2)
+    after = fleet.batteries.idle(np.arange(2), before, np.zeros(2), float(until_s))
+
     # The order of the users is drawn.
-    of_client = fleet.usage.user.tolist()
-    clients = np.arange(2)
-
-    after = fleet.batteries.idle(
-        clients, charge_of(fleet, [level * CAPACITY_J] * 2), np.zeros(2), float(until_s)
-    )
-
-    for client in range(2):
-        slow = Slow(battery, some[of_client[client]])
-        slow_j, slow_off, _ = slow.run(level * CAPACITY_J, until_s, lambda _: 0.0, None)
+    for client, user in enumerate(fleet.usage.user.tolist()):
+        slow = walked(battery, some[user], level * CAPACITY_J, until_s)
         assume(slow.nearest_miss_j > slow.bound_j)
         got_j = float(after.level_j[client])
-        assert got_j == pytest.approx(slow_j, abs=slow.bound_j)
-        if slow_j > slow.bound_j:
-            assert bool(after.is_off[client]) == slow_off
+        assert got_j == pytest.approx(slow.level_j, abs=slow.bound_j)
+        if slow.level_j > slow.bound_j:
+            assert bool(after.is_off[client]) == slow.is_off
         put_in_j = level * CAPACITY_J + after.flows_j[client, Flow.CHARGED]
         out_j = after.flows_j[client, Flow.OWNER] + after.flows_j[client, Flow.LOSS] + got_j
         assert put_in_j == pytest.approx(out_j, abs=1e-6)
@@ -224,16 +223,15 @@ def test_idle_batteries_match_a_slow_walk(tmp_path, battery, some, level, until_
 @SLOWLY
 @given(
     battery=curves(),
-    some=st.lists(records(), min_size=2, max_size=2),
+    some=TWO,
     level=st.floats(0.15, 1.0),
     segments=st.lists(st.tuples(st.integers(1, 75), st.floats(0.0, 15.0)), min_size=1, max_size=4),
     share=st.floats(0.05, 1.0),
 )
 def test_batteries_in_tasks_match_a_slow_walk(tmp_path, battery, some, level, segments, share):
-    fleet = phones_with_records(tmp_path, [lines_of(record) for record in some], 10_000, battery)
+    fleet = fleet_with(tmp_path, some, battery)
     timeline = phase(0.0, *((float(seconds), watts) for seconds, watts in segments))
-    until_s = max(1.0, round(share * timeline.end_s))
-    until_s = min(until_s, timeline.end_s)
+    until_s = min(max(1.0, round(share * timeline.end_s)), timeline.end_s)
     phases, ends_s, idle_w = side_by_side(timeline, timeline), np.full(2, until_s), 0.25
 
     charge, spent_j = charge_of(fleet, [level * CAPACITY_J] * 2), phases.energy_until(ends_s)
@@ -247,17 +245,16 @@ def test_batteries_in_tasks_match_a_slow_walk(tmp_path, battery, some, level, se
 
     floor_j = battery["cutoff_fraction"] * CAPACITY_J
     for client, user in enumerate(fleet.usage.user.tolist()):
-        slow = Slow(battery, some[user])
-        slow_j, _, slow_s = slow.run(level * CAPACITY_J, until_s, load_w, floor_j)
+        slow = walked(battery, some[user], level * CAPACITY_J, until_s, load_w, floor_j)
         got_j, met_s = float(after.level_j[client]), float(empty_s[client])
-        if slow_s < math.inf and met_s < math.inf:
+        if slow.met_s < math.inf and met_s < math.inf:
             # Nothing drains at less than .75 W here.
-            assert met_s == pytest.approx(slow_s, abs=slow.bound_j / 0.75 + slow.STEP_S)
+            assert met_s == pytest.approx(slow.met_s, abs=slow.bound_j / 0.75 + STEP_S)
             assert got_j == floor_j
-        elif slow_s < math.inf or met_s < math.inf:
-            assert abs(slow_j - floor_j) <= slow.bound_j
+        elif slow.met_s < math.inf or met_s < math.inf:
+            assert abs(slow.level_j - floor_j) <= slow.bound_j
         else:
-            assert got_j == pytest.approx(slow_j, abs=slow.bound_j)
+            assert got_j == pytest.approx(slow.level_j, abs=slow.bound_j)
         lived_s = min(met_s, until_s)
         task_j = float(timeline.energy_until(lived_s)) + idle_w * lived_s
         put_in_j = level * CAPACITY_J + after.flows_j[client, Flow.CHARGED]

@@ -12,25 +12,15 @@ from fleetsim.fleet.batteries.plain import walk_battery
 from tests.fleet.made_fleets import always_on_phones, charge_after, phase
 
 
-def never_charging():
-    return iter([(math.inf, 0.0)])
-
-
-def test_a_battery_dies_at_the_moment_its_level_meets_the_cut_off():
+def test_a_battery_falls_by_its_load_and_dies_where_its_level_meets_the_cut_off():
+    never = (math.inf, 0.0)
     # 100 J, floor 40 J; 2 W + 1 W idle: 60 J last 20 s.
-    level_j, died_s = walk_battery(
-        100.0, 200.0, 40.0, phase(5.0, (60.0, 2.0)), 1.0, never_charging(), 65.0
-    )
-
-    assert (level_j, died_s) == (40.0, 25.0)
-
-
-def test_a_walk_can_be_cut_off_in_the_middle_of_a_segment():
-    level_j, _ = walk_battery(
-        100.0, 100.0, 0.0, phase(0.0, (10.0, 2.0), (10.0, 4.0)), 0.0, never_charging(), 12.5
-    )
-
-    assert level_j == pytest.approx(100.0 - 20.0 - 10.0)
+    one = phase(5.0, (60.0, 2.0))
+    assert walk_battery(100.0, 200.0, 40.0, one, 1.0, iter([never]), 65.0) == (40.0, 25.0)
+    # The walk ends in the middle of the second segment.
+    two = phase(0.0, (10.0, 2.0), (10.0, 4.0))
+    after = walk_battery(100.0, 100.0, 0.0, two, 0.0, iter([never]), 12.5)
+    assert after == (pytest.approx(100.0 - 20.0 - 10.0), math.inf)
 
 
 def test_an_idle_battery_never_holds_more_than_its_capacity():

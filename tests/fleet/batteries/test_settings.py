@@ -1,5 +1,6 @@
 """Settings of batteries, sources of their defaults, and their assignment."""
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -31,19 +32,19 @@ def volt(fraction: Any) -> Any:
 
 def test_the_default_voltages_are_the_means_of_the_published_table():
     curve = ResistiveSettings(kind="resistive")
-    begins = [*curve.from_fraction, 1.0]
+    bands = itertools.pairwise([*curve.from_fraction, 1.0])
+    means = [volt(np.linspace(lower, upper, 20_001)).mean() for lower, upper in bands]
 
-    for lower, upper, step_v in zip(begins, begins[1:], curve.open_circuit_v, strict=False):
-        assert step_v == pytest.approx(volt(np.linspace(lower, upper, 20_001)).mean(), abs=6e-4)
+    assert curve.open_circuit_v == pytest.approx(means, abs=6e-4)
 
 
 def test_the_default_taper_is_what_the_voltage_limit_lets_through():
     curve = TaperedChargingSettings(kind="cc-cv")
-    begins = [*curve.from_fraction, 1.0]
+    bands = itertools.pairwise([*curve.from_fraction, 1.0])
+    middles_v = [(volt(lower) + volt(upper)) / 2 for lower, upper in bands]
 
-    for lower, upper, share in zip(begins, begins[1:], curve.power_fraction, strict=False):
-        middle_v = (volt(lower) + volt(upper)) / 2
-        assert share == pytest.approx(min(1.0, (4.4 - middle_v) / (0.18 * 2.0)), abs=2e-3)
+    shares = [min(1.0, (4.4 - middle_v) / (0.18 * 2.0)) for middle_v in middles_v]
+    assert curve.power_fraction == pytest.approx(shares, abs=2e-3)
 
 
 def tapered(begins: tuple[float, ...], shares: tuple[float, ...]) -> dict[str, Any]:
@@ -55,39 +56,27 @@ def resistive(begins: tuple[float, ...], volt: tuple[float, ...]) -> dict[str, A
 
 
 def test_both_curves_hold_in_common_bands_and_a_full_battery_takes_nothing():
-    settings = BatterySettings.model_validate(
-        {
-            "charging": tapered((0, 0.8), (1, 0.5)),
-            "discharging": resistive((0, 0.5), (2.0, 4.0)) | {"internal_ohm": 1.0},
-        }
-    )
-    bands = bands_of(settings)
+    lossy = resistive((0, 0.5), (2.0, 4.0)) | {"internal_ohm": 1.0}
+    curves = {"charging": tapered((0, 0.8), (1, 0.5)), "discharging": lossy}
+    bands = bands_of(BatterySettings.model_validate(curves))
 
     assert bands.from_fraction.tolist() == [0.0, 0.5, 0.8, 1.0]
     assert bands.charge_fraction.tolist() == [1.0, 1.0, 0.5, 0.0]
     assert bands.loss_per_w.tolist() == [0.25, 0.0625, 0.0625, 0.0625]
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "says"),
-    [
-        ("initial_fraction", (0.9, 0.2), "must be"),
-        ("health_fraction", (0.9, 0.2), "must be"),
-        ("charging", tapered((0.0, 0.9), (1,)), "for each of from_fraction"),
-        ("charging", tapered((0.1,), (1,)), "with 0"),
-        ("charging", tapered((), ()), "with 0"),
-        ("charging", tapered((0.0, 0.9, 0.8), (1, 1, 1)), "ascending, got 0.8 after 0.9"),
-        ("discharging", resistive((0.0, 0.5), (3.9, 3.8)), "not fall .* rises, got 3.8 after 3.9"),
-    ],
-)
-def test_what_makes_no_sense_is_refused_with_a_reason(key, value, says):
-    with pytest.raises(ValidationError, match=says):
+@pytest.mark.parametrize(("key", "value", "message"), [
+    ("initial_fraction", (0.9, 0.2), "must be"),
+    ("health_fraction", (0.9, 0.2), "must be"),
+    ("charging", tapered((0.0, 0.9), (1,)), "for each of from_fraction"),
+    ("charging", tapered((0.1,), (1,)), "with 0"),
+    ("charging", tapered((), ()), "with 0"),
+    ("charging", tapered((0.0, 0.9, 0.8), (1, 1, 1)), "ascending, got 0.8 after 0.9"),
+    ("discharging", resistive((0.0, 0.5), (3.9, 3.8)), "not fall .* rises, got 3.8 after 3.9"),
+])  # fmt: skip
+def test_what_makes_no_sense_is_refused_with_a_reason(key, value, message):
+    with pytest.raises(ValidationError, match=message):
         BatterySettings.model_validate({key: value})
-
-
-def test_a_charger_for_a_device_that_nobody_has_is_refused():
-    with pytest.raises(ValidationError, match=r"is not one of fleet\.devices \(pixel-6\)"):
-        always_on_phones(2, {"charge_w_of": {"pixel-7": 10.0}})
 
 
 def mixed(size: int, battery: dict[str, Any]) -> Fleet:
@@ -131,3 +120,5 @@ def test_devices_have_the_chargers_that_the_scenario_gives_them():
     assert watts == {"pixel-6": {20.0}, "market": {10.0}, "jetson-nano-cpu": {7.5}}
     pixel = next(c for c in range(40) if fleet.profile(c).name == "pixel-6")
     assert charge_after(fleet, 100.0, 10.0, client=pixel).level_j.tolist() == [300.0]
+    with pytest.raises(ValidationError, match=r"is not one of fleet\.devices \(pixel-6\)"):
+        always_on_phones(2, {"charge_w_of": {"pixel-7": 10.0}})

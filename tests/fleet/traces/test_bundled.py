@@ -1,12 +1,13 @@
 """Scripts in the folders of bundled traces, imported."""
 
-import gzip
 import importlib
 import sys
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from fleetsim import bundled
@@ -83,53 +84,38 @@ BACKGROUND_PERCENT, HOUR_WEIGHTS = app_sessions.BACKGROUND_PERCENT, app_sessions
 DAY_S = 86_400
 
 
+BOARDS = ["RPi2_600", "RPi4_1000", "RPi8_1500"]
+
+
+def on_wifi(path: Path, condition: str, column: str) -> pd.DataFrame:
+    """Mean of a column on each board (rows), alone and beside streaming and games (columns)."""
+    rows = pd.read_csv(path)
+    rows = rows[rows["condition"].str.contains(condition)]
+    app = rows["condition"].str.extract("(Streaming|Games)", expand=False).fillna("alone")
+    means = rows.assign(app=app).groupby(["device", "app"])[column].mean()
+    return means.unstack().loc[BOARDS]
+
+
 def test_streaming_takes_the_memory_that_was_measured(real_trace):
     """Mean of what three boards hold beside streaming less what they hold alone, on Wi-Fi."""
-    mib = {"RPi2_600": 2048, "RPi4_1000": 4096, "RPi8_1500": 8192}
-    held_mib: dict[tuple[str, str], list[float]] = {}
-    with gzip.open(real_trace("rpi-contention") / "usage.csv.gz", "rt") as file:
-        header = next(file).strip().split(",")
-        for line in file:
-            row = dict(zip(header, line.rstrip("\n").split(","), strict=True))
-            if "WIFI" in row["condition"] and row["memory"]:
-                app = "Streaming" if "Streaming" in row["condition"] else "alone"
-                app = "Games" if "Games" in row["condition"] else app
-                taken_mib = float(row["memory"]) / 100 * mib[row["device"]]
-                held_mib.setdefault((row["device"], app), []).append(taken_mib)
-    more = {
-        app: [np.mean(held_mib[d, app]) - np.mean(held_mib[d, "alone"]) for d in ALL]
-        for app in ("Streaming", "Games")
-    }
+    percent = on_wifi(real_trace("rpi-contention") / "usage.csv.gz", "WIFI", "memory")
+    more_mib = percent.sub(percent["alone"], axis=0).mul([2048, 4096, 8192], axis=0) / 100
 
-    assert more["Streaming"] == pytest.approx([279, 195, 227], abs=1)
-    assert more["Games"] == pytest.approx([65, 31, 69], abs=1)
+    assert more_mib["Streaming"].tolist() == pytest.approx([279, 195, 227], abs=1)
+    assert more_mib["Games"].tolist() == pytest.approx([65, 31, 69], abs=1)
     video = next(app for app in APPS if app.name == "video")
-    assert abs(video.ram_mib - np.mean(more["Streaming"])) < 32  # in steps of 64 MiB
+    assert abs(video.ram_mib - more_mib["Streaming"].mean()) < 32  # in steps of 64 MiB
 
 
 def test_training_beside_video_and_games_is_slowed_as_it_was_measured(real_trace):
     """On Wi-Fi, alone against beside an app, on three boards: 1 - alone / beside."""
-    times_s: dict[tuple[str, str], list[float]] = {}
-    with gzip.open(real_trace("rpi-contention") / "training_time.csv.gz", "rt") as file:
-        next(file)
-        for line in file:
-            device, condition, *_, time = line.strip().split(",")
-            what = condition.removeprefix("Stationary_").partition("_WIFI")
-            if "Batt" not in condition and what[1] and time:
-                times_s.setdefault((device, what[0]), []).append(float(time))
-            elif condition.startswith("Stationary_WIFI") and time:
-                times_s.setdefault((device, ""), []).append(float(time))
-    loads = {
-        app: np.mean([1 - np.mean(times_s[d, ""]) / np.mean(times_s[d, app]) for d in ALL])
-        for app in ("Streaming", "Games")
-    }
+    path = real_trace("rpi-contention") / "training_time.csv.gz"
+    time_s = on_wifi(path, "^Stationary_(?:(?:Streaming|Games)_)?WIFI", "Training Times")
     percent = {app.name: app.load_percent for app in APPS}
 
-    assert 100 * loads["Streaming"] == pytest.approx(percent["video"], abs=2)
-    assert 100 * loads["Games"] == pytest.approx(percent["game"], abs=2)
-
-
-ALL = ("RPi2_600", "RPi4_1000", "RPi8_1500")
+    for name, app in (("Streaming", "video"), ("Games", "game")):
+        load = (1 - time_s["alone"] / time_s[name]).mean()
+        assert 100 * load == pytest.approx(percent[app], abs=2)
 
 
 def test_the_background_is_the_deciles_of_servers(real_trace):

@@ -1,5 +1,6 @@
-"""Lumos5G, ready times of FLASH and ExtraSensory as published."""
+"""Published forms, written by hand; and statistics of published traces, against their pages."""
 
+import csv
 import gzip
 import json
 
@@ -7,12 +8,17 @@ import numpy as np
 import pytest
 
 from fleetsim.errors import DataError
+from fleetsim.fleet.traces.csv_table import read_csv_table
 from fleetsim.fleet.traces.formats import import_any
 from fleetsim.fleet.traces.network.files import read_net_trace
-from fleetsim.fleet.traces.network.published_forms import read_lumos5g
+from fleetsim.fleet.traces.network.published_forms import (
+    read_irish_5g,
+    read_lumos5g,
+    read_norway_3g,
+)
 from fleetsim.fleet.traces.usage.features_labels import read_features_labels
 from fleetsim.fleet.traces.usage.files import read_trace
-from fleetsim.fleet.traces.usage.flash_ready import read_flash_ready
+from fleetsim.fleet.traces.usage.flash import read_flash_ready
 from fleetsim.fleet.traces.usage.trace import Trace
 
 DAY_S = 86_400
@@ -25,10 +31,8 @@ LUMOS = (
 
 
 def lumos_row(run: int, second: int, mbit_per_s: float, mode: str = "walking") -> str:
-    return (
-        f"{run},{second},3,44.97,-93.25,1.2,150,CONNECTED,-61,-93,-12,2147483647,-90,-11,5,"
-        f"{mbit_per_s},{mode},CW,2\n"
-    )
+    signal = "3,44.97,-93.25,1.2,150,CONNECTED,-61,-93,-12,2147483647,-90,-11,5"
+    return f"{run},{second},{signal},{mbit_per_s},{mode},CW,2\n"
 
 
 def available(trace: Trace, user: int) -> list[int]:
@@ -39,11 +43,9 @@ def available(trace: Trace, user: int) -> list[int]:
 
 
 def test_lumos5g_has_a_record_for_each_run_and_joins_seconds_that_repeat(tmp_path):
-    walk = [(1, 1, 100.0), (1, 2, 200.0), (1, 2, 400.0), (1, 3, 50.5), (2, 1, 9.0)]
-    rows = [lumos_row(*row) for row in walk]
-    rows.insert(4, lumos_row(1, 1, 7.0, mode="driving"))
-    text = LUMOS + "".join(rows)
-    (tmp_path / "Lumos5G-v1.0.csv").write_text(text)
+    rows = [lumos_row(1, *row) for row in ((1, 100.0), (2, 200.0), (2, 400.0), (3, 50.5))]
+    rows += [lumos_row(1, 1, 7.0, mode="driving"), lumos_row(2, 1, 9.0)]
+    (tmp_path / "Lumos5G-v1.0.csv").write_text(LUMOS + "".join(rows))
     notes = import_any("lumos5g", tmp_path, tmp_path / "new")
     trace = read_net_trace(tmp_path / "new")
 
@@ -107,50 +109,37 @@ def test_the_cache_of_timers_has_the_span_of_the_log(tmp_path):
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ('{"a": 3}', "phone 'a' has no list of .start, end. intervals; add or drop it"),
-        ('{"a": [[1, 2], [3]]}', "phone 'a', interval 2: is not .start, end. in seconds"),
-        ('{"a": [[1, true]]}', "phone 'a', interval 1: is not"),
-        ('{"a": []}', "none of 1 phones can be read .1 never ready."),
-    ],
-)
-def test_a_fault_of_ready_times_is_one_line(tmp_path, text, says):
+@pytest.mark.parametrize(("text", "message"), [
+    ('{"a": 3}', "phone 'a' has no list of .start, end. intervals; add or drop it"),
+    ('{"a": [[1, 2], [3]]}', "phone 'a', interval 2: is not .start, end. in seconds"),
+    ('{"a": [[1, true]]}', "phone 'a', interval 1: is not"),
+    ('{"a": []}', "none of 1 phones can be read .1 never ready."),
+])  # fmt: skip
+def test_a_fault_of_ready_times_is_one_line(tmp_path, text, message):
     (tmp_path / "ready_loose.json").write_text(text)
 
-    with pytest.raises(DataError, match=rf"ready_loose\.json.*{says}"):
+    with pytest.raises(DataError, match=rf"ready_loose\.json.*{message}"):
         read_flash_ready(tmp_path / "ready_loose.json")
 
 
-STATES = (
-    *(f"discrete:battery_plugged:is_{name}" for name in ("ac", "usb", "wireless")),
-    *(
-        f"discrete:battery_state:is_{name}"
-        for name in ("unknown", "unplugged", "not_charging", "discharging", "charging", "full")
-    ),
-    *(
-        f"discrete:wifi_status:is_{name}"
-        for name in ("not_reachable", "reachable_via_wifi", "reachable_via_wwan")
-    ),
-)
+STATES = [
+    f"discrete:{kind}:is_{name}"
+    for kind, names in {
+        "battery_plugged": "ac usb wireless",
+        "battery_state": "unknown unplugged not_charging discharging charging full",
+        "wifi_status": "not_reachable reachable_via_wifi reachable_via_wwan",
+    }.items()
+    for name in names.split()
+]
 
 
 def person_file(rows: list[tuple[int, set[str]]]) -> str:
     """A file with the columns of phone state; a row has a time and the states that hold."""
-    header = ",".join(["timestamp", "raw_acc:magnitude_stats:mean", *STATES, "label:SITTING"])
-    lines = [
-        ",".join(
-            [
-                str(at_s),
-                "nan",
-                *(str(float(any(name.endswith(":is_" + s) for s in states))) for name in STATES),
-                "1.0",
-            ]
-        )
-        for at_s, states in rows
-    ]
-    return "\n".join([header, *lines, ""])
+    lines = [",".join(["timestamp", "raw_acc:magnitude_stats:mean", *STATES, "label:SITTING"])]
+    for at_s, states in rows:
+        flags = [str(float(name.partition(":is_")[2] in states)) for name in STATES]
+        lines.append(",".join([str(at_s), "nan", *flags, "1.0"]))
+    return "\n".join([*lines, ""])
 
 
 def test_published_files_of_extrasensory_give_charger_and_wifi_of_each_person(tmp_path):
@@ -191,3 +180,52 @@ def test_a_damaged_file_of_a_person_is_refused_in_one_line(tmp_path):
         path.write_text(text)
         with pytest.raises(DataError, match=rf"00AB\.features_labels\.csv.*{message}"):
             read_features_labels(path, "hold")
+
+
+@pytest.mark.slow
+def test_irish_downloads_have_the_published_rates(real_trace):
+    source = real_trace("net-5g-irish")
+    trace = read_irish_5g(source, app="Download")
+    with gzip.open(source / "traces.csv.gz", "rt") as file:
+        logs = [row for row in csv.DictReader(file) if row["app"] == "Download"]
+    is_driving = np.array([log["mobility"] == "driving" for log in logs])
+    driving = np.repeat(is_driving, np.diff(trace.offsets))
+
+    assert trace.num_records == 21
+    assert trace.times_ms.size == sum(int(log["rows"]) for log in logs) == 43_208
+    assert trace.down_bit_per_s.max() == pytest.approx(533e6, abs=5e5)
+    # Counted with a program of its own: 4.2 and 3.0 % of the samples are outages.
+    assert (trace.down_bit_per_s[driving] == 0.0).mean() == pytest.approx(0.0423, abs=5e-4)
+    assert (trace.down_bit_per_s[~driving] == 0.0).mean() == pytest.approx(0.0299, abs=5e-4)
+    # Percentiles of the samples, and the mean over time, by a program of its own too: the logs hold
+    # more rows in slow seconds.
+    assert np.percentile(trace.down_bit_per_s, [10, 50, 90]) == pytest.approx(
+        [1.1e4, 12.0725e6, 156.1579e6], rel=1e-6
+    )
+    mean_bit_per_s = np.average(trace.down_bit_per_s, weights=trace.lasts_ms)
+    assert mean_bit_per_s == pytest.approx(45.48319e6, rel=1e-6)
+
+
+def test_norwegian_commutes_have_the_published_length_and_range(real_trace):
+    source = real_trace("net-hsdpa-norway")
+    trace = read_norway_3g(source)
+    with gzip.open(source / "traces.csv.gz", "rt") as file:
+        logs = list(csv.DictReader(file))
+
+    assert trace.record_ids == tuple(log["file"] for log in logs)
+    assert trace.num_records == 80
+    assert trace.span_ms.sum() / 3.6e6 == pytest.approx(5.8, abs=0.05)
+    assert trace.span_ms / 1000.0 == pytest.approx([float(log["duration_s"]) for log in logs])
+    highest = np.maximum.reduceat(trace.down_bit_per_s, trace.offsets[:-1]) / 1e6
+    assert (highest <= np.array([float(log["max_mbps"]) for log in logs]) + 6e-4).all()
+    assert (trace.down_bit_per_s > 0.0).all()
+
+
+def test_flhetbench_sums_to_the_seconds_of_its_intervals(real_trace):
+    home = real_trace("flash-flhetbench")
+    table = read_csv_table(home / "intervals.csv.gz")
+    trace = read_trace(home)
+
+    assert (trace.num_users, table.num_rows) == (710, 14_139)
+    by_hand_s = int((table.whole_numbers("end_s") - table.whole_numbers("start_s")).sum())
+    assert int((trace.lasts_s * trace.online).sum()) == by_hand_s

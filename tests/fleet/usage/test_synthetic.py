@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from fleetsim.fleet.traces.usage.trace import Trace
+from fleetsim.fleet.traces.usage.trace import STATES, Trace
 from fleetsim.fleet.usage.synthetic import SyntheticUsageSettings, make_usage
 from fleetsim.fleet.usage.usage import build_usage
 
@@ -22,10 +22,6 @@ def made(severity: float, availability: float = 0.4, users: int = 200, seed: int
 def shares(trace: Trace) -> np.ndarray:
     """Share of the week for which each user is available."""
     return np.add.reduceat(trace.lasts_s * trace.online, trace.offsets[:-1]) / WEEK_S
-
-
-def on_lengths_s(trace: Trace) -> np.ndarray:
-    return trace.lasts_s[trace.online]
 
 
 @settings(max_examples=30)
@@ -46,12 +42,12 @@ def test_users_and_sojourns_differ_more_and_more():
     traces = [made(severity) for severity in SEVERITIES]
 
     assert (np.diff([shares(trace).std() for trace in traces]) > 0.02).all()
-    assert (np.diff([on_lengths_s(trace).std() for trace in traces]) > 0).all()
+    assert (np.diff([trace.lasts_s[trace.online].std() for trace in traces]) > 0).all()
 
 
 def test_without_severity_everybody_has_the_same_share_of_every_cycle():
     trace = made(0.0, availability=0.25)
-    inner = on_lengths_s(trace)
+    inner = trace.lasts_s[trace.online]
 
     assert shares(trace) == pytest.approx(np.full(200, 0.25), abs=1e-4)
     # Six hours a cycle, a quarter of it; the seam of the week may cut one in two.
@@ -60,17 +56,13 @@ def test_without_severity_everybody_has_the_same_share_of_every_cycle():
 
 
 def test_nights_are_fuller_than_days_where_it_is_severe_and_not_where_it_is_not():
-    swings = []
+    users, everybody, swings = np.arange(1000), np.ones(1000, dtype=bool), []
     for severity in (0.0, 1.0):
-        usage = build_usage(
-            made(severity, users=1000), seed=1, has_people=np.ones(1000, dtype=bool), shift="none"
-        )
-        hourly = [
-            usage.state_at(np.arange(1000), 86_400.0 * day + 3600.0 * hour).online.mean()
-            for hour in (3, 15)
-            for day in range(7)
-        ]
-        swings.append(np.mean(hourly[:7]) - np.mean(hourly[7:]))
+        trace = made(severity, users=users.size)
+        usage = build_usage(trace, seed=1, has_people=everybody, shift="none")
+        at_s = 3600.0 * np.add.outer([3, 15], 24 * np.arange(7))
+        night, day = ([usage.state_at(users, t_s).online.mean() for t_s in row] for row in at_s)
+        swings.append(np.mean(night) - np.mean(day))
 
     # Without severity, 7,000 answers at each hour: standard error of the difference 0.008.
     assert abs(swings[0]) < 0.03
@@ -92,12 +84,8 @@ def test_users_that_are_drawn_in_blocks_are_those_drawn_together(monkeypatch):
     monkeypatch.setattr("fleetsim.fleet.usage.synthetic._CYCLES_AT_ONCE", 4 * 7 * 5)
     in_blocks = make_usage(settings, seed=3)
 
-    assert in_blocks.user_ids == together.user_ids
-    assert in_blocks.offsets.tolist() == together.offsets.tolist()
-    assert in_blocks.times_s.tolist() == together.times_s.tolist()
-    assert in_blocks.span_s.tolist() == together.span_s.tolist()
-    for ours, theirs in zip(in_blocks.columns, together.columns, strict=True):
-        assert ours.tolist() == theirs.tolist()
+    for name in ("user_ids", "offsets", "times_s", "span_s", *STATES):
+        assert np.array_equal(getattr(in_blocks, name), getattr(together, name))
 
 
 def test_more_cycles_than_memory_holds_are_refused():

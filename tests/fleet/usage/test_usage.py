@@ -37,7 +37,7 @@ BEGIN = [(0, True, False, False, 0.0), (2, True, False, False, 0.5), (4, False, 
 TEN = trace_of((10, [*BEGIN, (6, True, True, True, 0.0), (9, True, False, True, 0.0)]))
 
 
-def lived(trace: Trace | None, size: int = 1, *, seed: int = 1, shift="none") -> Usage:
+def usage_of(trace: Trace | None, size: int = 1, *, seed: int = 1, shift="none") -> Usage:
     return build_usage(trace, seed=seed, has_people=np.ones(size, dtype=bool), shift=shift)
 
 
@@ -48,7 +48,7 @@ def days(num_users: int, num_days: int) -> Trace:
 
 
 def test_without_a_trace_everybody_is_always_on():
-    usage = lived(None, 3)
+    usage = usage_of(None, 3)
     states = usage.state_at(np.arange(3), 1e9)
 
     assert (states.online & states.charging & states.unmetered).all()
@@ -67,7 +67,7 @@ def test_only_clients_with_people_live_through_the_trace():
 
 def test_a_clients_life_depends_neither_on_the_size_of_the_fleet_nor_on_who_else_has_people():
     has_people = np.arange(40) % 3 == 0
-    few, many = lived(days(7, 5), 40, shift="days"), lived(days(7, 5), 9000, shift="days")
+    few, many = usage_of(days(7, 5), 40, shift="days"), usage_of(days(7, 5), 9000, shift="days")
     some = build_usage(days(7, 5), seed=1, has_people=has_people, shift="days")
 
     assert many.user[:40].tolist() == few.user.tolist()
@@ -77,47 +77,40 @@ def test_a_clients_life_depends_neither_on_the_size_of_the_fleet_nor_on_who_else
 
 
 def test_every_user_is_dealt_once_before_any_is_dealt_again():
-    user = lived(days(7, 5), 21).user
-
+    user = usage_of(days(7, 5), 21).user
     assert [sorted(user[lap : lap + 7].tolist()) for lap in (0, 7, 14)] == [list(range(7))] * 3
     assert user[:7].tolist() != user[7:14].tolist()
 
 
 def test_shifts_are_whole_days_of_the_record_and_use_all_of_them():
-    shift_s = lived(days(3, 5), 300, shift="days").shift_s
+    shift_s = usage_of(days(3, 5), 300, shift="days").shift_s
 
     assert sorted(set(shift_s.tolist())) == [0, DAY_S, 2 * DAY_S, 3 * DAY_S, 4 * DAY_S]
-    assert not lived(days(3, 5), 20, shift="none").shift_s.any()
-    assert not lived(TEN, 20, shift="days").shift_s.any()  # a record of less than a day
+    assert not usage_of(days(3, 5), 20, shift="none").shift_s.any()
+    assert not usage_of(TEN, 20, shift="days").shift_s.any()  # a record of less than a day
 
 
-@pytest.mark.parametrize(
-    ("charging", "unmetered", "true_s"),
-    [(False, False, 8.0), (True, False, 3.0), (False, True, 4.0), (True, True, 3.0)],
-)
-def test_eligible_is_online_and_what_the_rule_asks_for(charging, unmetered, true_s):
-    schedule = lived(TEN).eligible_schedule(charging, unmetered)
+def test_eligible_is_online_and_what_the_rule_asks_for_and_charging_is_so_offline_too():
+    usage = usage_of(TEN)
+    true_s = [
+        usage.eligible_schedule(charging, unmetered).seconds_true(ONE, 0.0, 10.0).item()
+        for charging in (False, True)
+        for unmetered in (False, True)
+    ]
+    assert true_s == [8.0, 4.0, 3.0, 3.0]
 
-    assert schedule.seconds_true(ONE, 0.0, 10.0).tolist() == [true_s]
-
-
-def test_who_charges_while_offline_charges_but_is_not_eligible():
-    rows = [(0, False, True, True, 0.0), (4, True, False, True, 0.0)]
-    usage = lived(trace_of((10, rows)))
-
+    # On the charger while offline.
+    usage = usage_of(trace_of((10, [(0, False, True, True, 0.0), (4, True, False, True, 0.0)])))
     assert usage.charging_schedule().seconds_true(ONE, 0.0, 10.0).tolist() == [4.0]
     assert usage.eligible_schedule(True, False).seconds_true(ONE, 0.0, 10.0).tolist() == [0.0]
 
 
-@pytest.mark.parametrize(
-    ("wrong", "says"),
-    [
-        ({"trace": "a", "synthetic": {"availability": 0.5}}, "both given; leave one out"),
-        ({"time_zones": ({"utc_offset_h": 1, "weight": 1},)}, "time_zones need people"),
-    ],
-)
-def test_settings_that_do_not_go_together_are_refused(wrong, says):
-    with pytest.raises(ValidationError, match=says):
+@pytest.mark.parametrize(("wrong", "message"), [
+    ({"trace": "a", "synthetic": {"availability": 0.5}}, "both given; leave one out"),
+    ({"time_zones": ({"utc_offset_h": 1, "weight": 1},)}, "time_zones need people"),
+])  # fmt: skip
+def test_settings_that_do_not_go_together_are_refused(wrong, message):
+    with pytest.raises(ValidationError, match=message):
         UsageSettings.model_validate(wrong)
 
 

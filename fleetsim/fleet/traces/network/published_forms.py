@@ -6,6 +6,7 @@ per log, or as one table of samples with a table of the logs beside it.
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +17,7 @@ from fleetsim.errors import DataError
 from fleetsim.fleet.traces.column_choice import ColumnChoice
 from fleetsim.fleet.traces.csv_table import CsvTable, read_csv_header, read_filled_table
 from fleetsim.fleet.traces.folder import plain_or_packed
-from fleetsim.fleet.traces.network.table import RateColumns, ReadRates, read_rate_table
+from fleetsim.fleet.traces.network.table import ReadRates, read_rate_table
 from fleetsim.fleet.traces.network.trace import NetTrace
 from fleetsim.fleet.traces.table_rows import Layout
 from fleetsim.host import paths
@@ -28,7 +29,8 @@ IRISH_APP: Final = "Download"
 
 _MOST_T_S = 1e12
 _STAMP = "%Y.%m.%d_%H.%M.%S"
-_LUMOS5G = RateColumns(
+_read_lumos5g_table = partial(
+    read_rate_table,
     time=ColumnChoice("lumos5g", "seq_num", "s"),
     down=ColumnChoice("lumos5g", "Throughput", "Mbit/s"),
     who=tuple(
@@ -105,12 +107,12 @@ def read_lumos5g(source: Path) -> ReadRates:
     one, with the mean of their rates.
     """
     if not paths.is_folder(source):
-        return read_rate_table(source, _LUMOS5G)
+        return _read_lumos5g_table(source)
     result = [*paths.matches(source, "Lumos5G*.csv"), *paths.matches(source, "Lumos5G*.csv.gz")]
     if len(result) != 1:
         message = "no Lumos5G*.csv in it" if not result else f"holds {result[0].name} and more"
         raise DataError(f"{source}: {message}; name the file Lumos5G-v1.0.csv")
-    return read_rate_table(result[0], _LUMOS5G)
+    return _read_lumos5g_table(result[0])
 
 
 def _pairs(

@@ -17,7 +17,6 @@ The last sample of a record lasts as long as the median of its samples, or 1 s i
 one.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,24 +35,6 @@ from fleetsim.units import BIT_PER_S_OF, MS_PER_S
 _LONE_SAMPLE_MS = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class RateColumns:
-    """Columns of a table of rates, and how its rows become records."""
-
-    time: ColumnChoice
-    down: ColumnChoice
-    up: ColumnChoice | None = None
-    """Rate from the client; None: not measured."""
-    who: tuple[ColumnChoice, ...] = ()
-    """Columns whose values together name the record of a row; empty: all rows are one record."""
-    by_second: bool = False
-    """True to join the rows of every whole second of a record, and not only those of one
-    millisecond."""
-    split_gap_s: float | None = None
-    """Longest pause inside a record; None: any."""
-    layout: Layout = SEEN
-
-
 class ReadRates(NamedTuple):
     """Records of a table, and notes on what was joined or left out."""
 
@@ -61,17 +42,26 @@ class ReadRates(NamedTuple):
     notes: tuple[str, ...]
 
 
-def read_rate_table(path: Path, columns: RateColumns) -> ReadRates:
-    """Read a table of rates; the rules are those of the module."""
-    factors = {
-        choice: choice.factor(BIT_PER_S_OF)
-        for choice in (columns.down, columns.up)
-        if choice is not None
-    }
-    table = read_filled_table(path, columns.layout)
-    at_s = times_of(table, columns.time).at_s
+def read_rate_table(
+    path: Path,
+    *,
+    time: ColumnChoice,
+    down: ColumnChoice,
+    up: ColumnChoice | None = None,
+    who: tuple[ColumnChoice, ...] = (),
+    by_second: bool = False,
+    split_gap_s: float | None = None,
+    layout: Layout = SEEN,
+) -> ReadRates:
+    """Read a table of rates; the rules are those of the module.
+
+    The values of `who` together name the record of a row; without them all rows are one record.
+    """
+    factors = {choice: choice.factor(BIT_PER_S_OF) for choice in (down, up) if choice is not None}
+    table = read_filled_table(path, layout)
+    at_s = times_of(table, time).at_s
     rates = np.array([_rates(table, choice, factor) for choice, factor in factors.items()])
-    record, names = named_rows(table, columns.who)
+    record, names = named_rows(table, who)
     has_time, has_rate = ~np.isnan(at_s), ~np.isnan(rates).all(axis=0)
     has_name = record >= 0
     kept = np.flatnonzero(has_time & has_rate & has_name)
@@ -80,41 +70,27 @@ def read_rate_table(path: Path, columns: RateColumns) -> ReadRates:
             f"{path}: none of {table.num_rows} rows has a time and a rate, and a value of --who;"
             " check the columns"
         )
-    joined = _joined(
-        record[kept], at_s[kept], rates[:, kept], len(names), by_second=columns.by_second
+    num_kept_records = np.unique(record[kept]).size
+    record, time_ms, rates, joined_notes = _joined(
+        record[kept], at_s[kept], rates[:, kept], len(names), by_second=by_second
     )
     notes = [
-        f"{table.num_rows} rows read, {joined.time_ms.size} samples kept",
+        f"{table.num_rows} rows read, {time_ms.size} samples kept",
         *table.notes,
         *counted((~has_name).sum(), "left out without a value of --who"),
         *counted((~has_time).sum(), "left out without a time"),
         *counted((has_time & ~has_rate).sum(), "left out without a rate"),
-        *counted(
-            len(names) - int(np.unique(record[kept]).size),
-            "left out, none of whose rows is kept",
-            "records",
-        ),
-        *joined.notes,
+        *counted(len(names) - num_kept_records, "left out, none of whose rows is kept", "records"),
+        *joined_notes,
     ]
-    trace, more = _trace(path, names, joined, columns.split_gap_s)
+    trace, more = _trace(path, names, record, time_ms, rates, split_gap_s)
     return ReadRates(trace, (*notes, *more))
-
-
-class _Joined(NamedTuple):
-    """Samples of a table in order, one per record and moment."""
-
-    record: IntArray
-    """[S], ascending."""
-    time_ms: IntArray
-    """[S], ascending within a record."""
-    rates: FloatArray
-    """[1 or 2, S]"""
-    notes: tuple[str, ...]
 
 
 def _joined(
     record: IntArray, at_s: FloatArray, rates: FloatArray, num_records: int, *, by_second: bool
-) -> _Joined:
+) -> tuple[IntArray, IntArray, FloatArray, list[str]]:
+    """Return records, times in ms and rates [1 or 2, S] of samples, one per moment, and notes."""
     time_ms = np.rint(at_s * MS_PER_S).astype(np.int64)
     if by_second:
         time_ms = time_ms // MS_PER_S * MS_PER_S
@@ -128,7 +104,7 @@ def _joined(
     count = np.add.reduceat(has.astype(np.int64), first, axis=1)
     mean = np.where(count > 0, total / np.maximum(count, 1), np.nan)
     record, time_ms, is_joined = record[first], time_ms[first], num_rows > 1
-    notes = (
+    notes = [
         *counted(unordered, "earlier than the row above in their record; sorted by time"),
         *counted(
             num_rows[is_joined].sum(),
@@ -137,40 +113,44 @@ def _joined(
             f" {np.count_nonzero(is_joined)} samples by their mean",
         ),
         *counted(np.isnan(mean).sum(), "without one of the two rates, which is that before it"),
-    )
-    return _Joined(record, time_ms, np.array([held(row, record) for row in mean]), notes)
+    ]
+    return record, time_ms, np.array([held(row, record) for row in mean]), notes
 
 
 def _trace(
-    path: Path, names: tuple[str, ...], joined: _Joined, split_gap_s: float | None
+    path: Path,
+    names: tuple[str, ...],
+    record: IntArray,
+    time_ms: IntArray,
+    rates: FloatArray,
+    split_gap_s: float | None,
 ) -> tuple[NetTrace, list[str]]:
     """Return the records, each from 0 on, and notes on pauses and on what was left out."""
-    step_ms = np.diff(joined.time_ms)
-    is_same = np.diff(joined.record) == 0
+    step_ms = np.diff(time_ms)
+    is_same = np.diff(record) == 0
     is_pause = np.zeros(step_ms.size, dtype=np.bool_)
     if split_gap_s is not None:
         is_pause = is_same & (step_ms > split_gap_s * MS_PER_S)
     first = np.append(0, np.flatnonzero(~is_same | is_pause) + 1)
-    end = np.append(first[1:], joined.time_ms.size)
-    parts: dict[int, int] = {}
-    ids, spans_ms, kept, silent = [], [], np.zeros(joined.time_ms.size, dtype=np.bool_), 0
-    times_ms = joined.time_ms.copy()
+    end = np.append(first[1:], time_ms.size)
+    parts: dict[str, int] = {}
+    ids, spans_ms, kept, silent = [], [], np.zeros(time_ms.size, dtype=np.bool_), 0
+    times_ms = time_ms.copy()
     for begin, stop in zip(first.tolist(), end.tolist(), strict=True):
-        record = int(joined.record[begin])
-        parts[record] = parts.get(record, 0) + 1
-        if not (joined.rates[:, begin:stop] > 0.0).any():
+        name = names[int(record[begin])]
+        parts[name] = part = parts.get(name, 0) + 1
+        if not (rates[:, begin:stop] > 0.0).any():
             silent += 1
             continue
-        times_ms[begin:stop] -= joined.time_ms[begin]
+        times_ms[begin:stop] -= time_ms[begin]
         kept[begin:stop] = True
-        part = parts[record]
-        ids.append(names[record] if part == 1 else f"{names[record]}/{part}")
+        ids.append(name if part == 1 else f"{name}/{part}")
         spans_ms.append(
             int(times_ms[stop - 1]) + last_lasting(times_ms[begin:stop], _LONE_SAMPLE_MS)
         )
     if not ids:
         raise DataError(f"{path}: no record carries a bit; check the column of the rate")
-    rates = joined.rates[:, kept]
+    rates = rates[:, kept]
     sizes = [int(stop - begin) for begin, stop in zip(first, end, strict=True) if kept[begin]]
     trace = NetTrace(
         name=str(path),

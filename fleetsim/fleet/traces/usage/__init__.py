@@ -1,15 +1,11 @@
 """Usage traces: states of people's devices over time.
 
 - `trace`: Usage traces: states of people's devices that hold from one whole second to another.
-- `files`: Reading and writing of usage traces in CSV files, whose headers determine the form.
-- `csv_forms`: Forms of usage traces in CSV files, each read into `UsageRecords`.
+- `files`: Usage traces in CSV files, whose headers determine the form.
 - `records`: Records of a source, and their conversion to a `Trace` of days from local midnight.
-- `importing`: Import of published usage traces: one reader a format, and its options.
-- `flash`: Event logs of FLASH: lock, charger and network of phones, as `UsageRecords`.
-- `flash_ready`: Ready times of FLASH.
+- `flash`: Published traces of FLASH, as `UsageRecords`.
 - `features_labels`: ExtraSensory as published.
 - `table`: Import of any table of people's usage: states per sample, or intervals of availability.
-- `state_columns`: Columns of a table that give states: words of a flag, a load or memory.
 - `fedscale`: Behaviour file of FedScale: availability of its clients, as `UsageRecords`.
 - `plain_pickle`: Pickles of plain values (dicts, lists, text and numbers), read without execution.
 """

@@ -14,7 +14,7 @@ import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.errors import DataError
-from fleetsim.fleet.traces.usage.csv_forms import records_of_people
+from fleetsim.fleet.traces.usage.files import records_of_people
 from fleetsim.fleet.traces.usage.records import Unknown, UsageRecords
 from fleetsim.host import paths
 from fleetsim.host.unpacking import gunzip
@@ -60,7 +60,7 @@ def person_of(path: Path) -> str:
 def read_features_labels(source: Path, unknown: Unknown) -> UsageRecords:
     """Read the phone state of all people in a folder, or of one file.
 
-    The states and times without a sample are those of `csv_forms.read_samples`. Rows are sorted by
+    The states and times without a sample are those of `files.read_samples`. Rows are sorted by
     time, and of several rows of one second the last one counts; both are counted in the notes.
     """
     people = people_in(source)

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,17 +108,6 @@ def at_first(state: str) -> float:
     return float(state == "online")
 
 
-class UsageSamples(NamedTuple):
-    """Records of samples."""
-
-    trace: Trace
-    first: IntArray
-    """Row of each user's first sample [U]."""
-    num_silent: int
-    """Samples with no other within 600 s after them."""
-    notes: tuple[str, ...]
-
-
 def trace_of_samples(
     name: str,
     user_ids: Sequence[str],
@@ -128,13 +117,14 @@ def trace_of_samples(
     unknown: Unknown,
     *,
     last_s: int | None = None,
-) -> UsageSamples:
+) -> tuple[Trace, IntArray, int, tuple[str, ...]]:
     """Return the trace of samples, each of which holds until the next one of its user.
 
-    Samples are sorted by time, and of several of one second the last one counts. A missing state
-    (NaN) is that of the sample before. If the next sample is more than 600 s later, the time beyond
-    600 s is unknown. Each user [U] has a sample [R]; the last one lasts `last_s`, or as long as the
-    median of the others.
+    With it come the row of each user's first sample [U], the number of samples with no other within
+    600 s after them, and notes. Samples are sorted by time, and of several of one second the last
+    one counts. A missing state (NaN) is that of the sample before. If the next sample is more than
+    600 s later, the time beyond 600 s is unknown. Each user [U] has a sample [R]; the last lasts
+    `last_s`, or as long as the median of the others.
     """
     unordered = num_unordered(user, at_s)
     order = np.lexsort((at_s, user))
@@ -169,7 +159,7 @@ def trace_of_samples(
         *counted(unordered, "earlier than the row above of their user; sorted by time"),
         *counted((~is_last).sum(), "of the same second as a later one of their user, which counts"),
     )
-    return UsageSamples(trace, order[first], silent.size, notes)
+    return trace, order[first], silent.size, notes
 
 
 def trace_of_intervals(

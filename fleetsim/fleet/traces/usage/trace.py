@@ -14,6 +14,7 @@ from fleetsim.contracts import BoolArray, FloatArray, IntArray
 from fleetsim.errors import DataError
 from fleetsim.fleet.traces.ordered_rows import durations
 from fleetsim.quoting import quoted
+from fleetsim.read_only import freeze
 
 FLAGS: Final = ("online", "charging", "unmetered")
 STATES: Final = (*FLAGS, "load", "ram_byte")
@@ -56,15 +57,17 @@ class Trace:
     place: InitVar[Place | None] = None
 
     def __post_init__(self, place: Place | None) -> None:
-        for name in ("span_s", "offsets", "times_s"):
-            self._freeze(name, _whole(self.name, name, getattr(self, name)))
-        for name in ("online", "charging", "unmetered"):
-            self._freeze(name, np.array(getattr(self, name), dtype=np.bool_))
-        self._freeze("load", np.array(self.load, dtype=np.float64))
-        ram_byte = _whole(self.name, "ram_byte", self.ram_byte)
-        self._freeze(
-            "ram_byte", np.full(self.times_s.shape, ram_byte) if not ram_byte.ndim else ram_byte
-        )
+        arrays: dict[str, NDArray[Any]] = {
+            name: _whole(self.name, name, getattr(self, name))
+            for name in ("span_s", "offsets", "times_s", "ram_byte")
+        }
+        arrays |= {name: np.array(getattr(self, name), dtype=np.bool_) for name in FLAGS}
+        arrays["load"] = np.array(self.load, dtype=np.float64)
+        if arrays["ram_byte"].ndim == 0:
+            arrays["ram_byte"] = np.full(arrays["times_s"].shape, arrays["ram_byte"])
+        freeze(*arrays.values())
+        for name, array in arrays.items():
+            object.__setattr__(self, name, array)
         self._check_shapes()
         self._check_changes(self._place if place is None else place)
 
@@ -88,10 +91,6 @@ class Trace:
         """State columns: online, charging, unmetered, load, ram_byte, each [C]."""
         assert not isinstance(self.ram_byte, int)
         return self.online, self.charging, self.unmetered, self.load, self.ram_byte
-
-    def _freeze(self, name: str, array: NDArray[np.generic]) -> None:
-        array.flags.writeable = False
-        object.__setattr__(self, name, array)
 
     def _place(self, change: int) -> str:
         user = int(np.searchsorted(self.offsets, change, side="right")) - 1

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from fleetsim.errors import DataError
-from fleetsim.fleet.traces.formats import import_any
+from fleetsim.fleet.traces.formats import ImportOptions, import_any
 from fleetsim.fleet.traces.network.files import read_net_trace, write_net_trace
 from fleetsim.fleet.traces.network.trace import NetTrace
 from tests.fleet.net_traces import net_trace
@@ -65,30 +65,27 @@ def test_what_is_written_is_read_again(tmp_path, has_up):
     assert one == two
 
 
-@pytest.mark.parametrize(
-    ("rows", "says"),
-    [
-        ("a,0,1,1\na,1,x,1\n", r"row 3: down_bit_per_s = 'x' is not a number"),
-        ("a,0,1,1\na,1,-2,1\n", r"row 3: down_bit_per_s = -2 is not in \[0, 1e\+15\]"),
-        ("a,0,1,1\na,1,1,nan\n", r"row 3: up_bit_per_s = nan is not in"),
-        ("a,0,1,1\na,1,,1\n", r"row 3: down_bit_per_s is empty; give every rate"),
-        ("a,0,1,1\na,1,1\n", r"row 3: 3 fields under a header of 4"),
-        ("a,0.0005,1,1\n", r"row 2: t_s = '0\.0005' is no whole number of milliseconds; round"),
-        ("a,-1,1,1\n", r"row 2: t_s = -1 is not in \[0, 1e\+09\]"),
-        ("a,3,1,1\na,4,1,1\n", r"row 2: the first sample is at 3 s; take that off"),
-        ("a,0,1,1\na,2,1,1\na,1,1,1\n", r"row 4: 1 s does not come after 2 s; sort"),
-        ("a,0,1,1\nb,0,1,1\na,0,1,1\n", r"row 4: 0 s does not come after 0 s"),
-        ("a,0,1,1\nb,0,0,0\nb,1,0,0\n", r"row 3: trace 'b' never carries a bit; drop it"),
-        ("a,0,1,1\na,1,,\na,2,1,1\n", r"row 4: comes after the row without rates"),
-        ("a,0,1,1\nb,1,,\n", r"row 3: ends a trace that has no sample"),
-        ("a,0,1,1\na,2,1,1\na,2,,\n", r"row 3: begins at 2 s, not before the trace's end at 2 s"),
-        ("", ": no samples"),
-    ],
-)
-def test_a_wrong_row_is_named_with_its_file(tmp_path, rows, says):
+@pytest.mark.parametrize(("rows", "message"), [
+    ("a,0,1,1\na,1,x,1\n", r"row 3: down_bit_per_s = 'x' is not a number"),
+    ("a,0,1,1\na,1,-2,1\n", r"row 3: down_bit_per_s = -2 is not in \[0, 1e\+15\]"),
+    ("a,0,1,1\na,1,1,nan\n", r"row 3: up_bit_per_s = nan is not in"),
+    ("a,0,1,1\na,1,,1\n", r"row 3: down_bit_per_s is empty; give every rate"),
+    ("a,0,1,1\na,1,1\n", r"row 3: 3 fields under a header of 4"),
+    ("a,0.0005,1,1\n", r"row 2: t_s = '0\.0005' is no whole number of milliseconds; round"),
+    ("a,-1,1,1\n", r"row 2: t_s = -1 is not in \[0, 1e\+09\]"),
+    ("a,3,1,1\na,4,1,1\n", r"row 2: the first sample is at 3 s; take that off"),
+    ("a,0,1,1\na,2,1,1\na,1,1,1\n", r"row 4: 1 s does not come after 2 s; sort"),
+    ("a,0,1,1\nb,0,1,1\na,0,1,1\n", r"row 4: 0 s does not come after 0 s"),
+    ("a,0,1,1\nb,0,0,0\nb,1,0,0\n", r"row 3: trace 'b' never carries a bit; drop it"),
+    ("a,0,1,1\na,1,,\na,2,1,1\n", r"row 4: comes after the row without rates"),
+    ("a,0,1,1\nb,1,,\n", r"row 3: ends a trace that has no sample"),
+    ("a,0,1,1\na,2,1,1\na,2,,\n", r"row 3: begins at 2 s, not before the trace's end at 2 s"),
+    ("", ": no samples"),
+])  # fmt: skip
+def test_a_wrong_row_is_named_with_its_file(tmp_path, rows, message):
     path = written(tmp_path, HEADER + rows)
 
-    with pytest.raises(DataError, match=rf"^{path}.*{says}.*$"):
+    with pytest.raises(DataError, match=rf"^{path}.*{message}.*$"):
         read_net_trace(path)
 
 
@@ -118,7 +115,7 @@ def test_irish_logs_are_downloads_from_an_archive_as_from_a_table(tmp_path):
         assert trace.span_ms.tolist() == [4000]
         assert trace.down_bit_per_s.tolist() == [1e6, 3e6, 0.0]
         assert trace.up_bit_per_s is None
-    import_any("irish-5g", tmp_path / "table", tmp_path / "netflix", app="Netflix")
+    import_any("irish-5g", tmp_path / "table", tmp_path / "netflix", ImportOptions(app="Netflix"))
     assert read_net_trace(tmp_path / "netflix").down_bit_per_s.tolist() == [5000.0]
 
 
@@ -149,27 +146,24 @@ def download(old: str, new: str) -> dict[str, str]:
     return {"Download/B.csv": IRISH.replace(old, new)}
 
 
-@pytest.mark.parametrize(
-    ("format_", "files", "says"),
-    [
-        ("irish-5g", {"Netflix/B.csv": IRISH}, "no log of the application 'Download'"),
-        ("irish-5g", {"Download/B.csv": "Timestamp,DL\n"}, r"B\.csv, row 1: no column DL_bitrate"),
-        ("irish-5g", download("2019.12.16_13.40.07", "soon"), r"row 4: Timestamp = 'soon' is not"),
-        ("irish-5g", download("13.40.07", "13.40.03"), r"B\.csv, row 4: is earlier than the row"),
-        ("irish-5g", LACKING, r"samples\.csv, row 3: trace '1' is not in traces\.csv"),
-        ("norway-3g", {"log": "0 1\n1 2 3\n"}, r"log, row 2: '1 2 3' is not a time and a rate"),
-        ("norway-3g", {"log": "0 1\n"}, "log 'log' has fewer than two samples"),
-        ("norway-3g", {"log": "0 1\n1 inf\n"}, "down_bit_per_s = inf is not in"),
-        ("norway-3g", {"log": "0 1\n0 2\n"}, "begins at 0 s, not before the trace's end"),
-        ("norway-3g", {"sub/log": "0 1\n"}, "no log in it"),
-        ("rates", {"states.csv": "user\n"}, r"no rates\.csv"),
-        ("rates", {"rates.csv": "trace,t_s,mbps\n"}, "row 1: unknown header 'trace,t_s,mbps'; a"),
-    ],
-)
-def test_a_wrong_source_is_refused_and_leaves_nothing(tmp_path, format_, files, says):
+@pytest.mark.parametrize(("format_", "files", "message"), [
+    ("irish-5g", {"Netflix/B.csv": IRISH}, "no log of the application 'Download'"),
+    ("irish-5g", {"Download/B.csv": "Timestamp,DL\n"}, r"B\.csv, row 1: no column DL_bitrate"),
+    ("irish-5g", download("2019.12.16_13.40.07", "soon"), r"row 4: Timestamp = 'soon' is not"),
+    ("irish-5g", download("13.40.07", "13.40.03"), r"B\.csv, row 4: is earlier than the row"),
+    ("irish-5g", LACKING, r"samples\.csv, row 3: trace '1' is not in traces\.csv"),
+    ("norway-3g", {"log": "0 1\n1 2 3\n"}, r"log, row 2: '1 2 3' is not a time and a rate"),
+    ("norway-3g", {"log": "0 1\n"}, "log 'log' has fewer than two samples"),
+    ("norway-3g", {"log": "0 1\n1 inf\n"}, "down_bit_per_s = inf is not in"),
+    ("norway-3g", {"log": "0 1\n0 2\n"}, "begins at 0 s, not before the trace's end"),
+    ("norway-3g", {"sub/log": "0 1\n"}, "no log in it"),
+    ("rates", {"states.csv": "user\n"}, r"no rates\.csv"),
+    ("rates", {"rates.csv": "trace,t_s,mbps\n"}, "row 1: unknown header 'trace,t_s,mbps'; a"),
+])  # fmt: skip
+def test_a_wrong_source_is_refused_and_leaves_nothing(tmp_path, format_, files, message):
     for name, text in files.items():
         written(tmp_path / "source", text, name)
 
-    with pytest.raises(DataError, match=says):
+    with pytest.raises(DataError, match=message):
         import_any(format_, tmp_path / "source", tmp_path / "mine")
     assert not (tmp_path / "mine").exists()

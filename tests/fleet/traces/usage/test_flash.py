@@ -46,11 +46,13 @@ def changes(trace: Trace) -> list[tuple[int, bool, bool, bool]]:
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
-def test_events_become_states_that_hold(tmp_path):
-    trace = read(write(tmp_path / "t.json", {"3": log(*NIGHT)}))
+def test_events_in_any_order_become_states_that_hold(tmp_path):
+    path = write(tmp_path / "t.json", {"3": log(*NIGHT[5:], *NIGHT[:5])})
+    records = read_flash(path, "hold", "locked")
 
-    assert (trace.user_ids, trace.span_s.tolist()) == (("3",), [50])
-    assert changes(trace) == [
+    assert "1 logs were not in order of time" in " ".join(records.notes)
+    assert (records.trace.user_ids, records.trace.span_s.tolist()) == (("3",), [50])
+    assert changes(records.trace) == [
         (0, False, False, False),
         (5, False, False, True),
         (9, True, False, True),
@@ -60,35 +62,19 @@ def test_events_become_states_that_hold(tmp_path):
         (41, True, True, False),
         (45, True, False, False),
     ]
-
-
-def test_an_unknown_network_is_offline_only_where_that_is_asked_for(tmp_path):
-    path = write(tmp_path / "t.json", {"0": log(*NIGHT)})
-    offline = changes(read(path, unknown="offline", online="always"))
-
-    assert [second for second, online, *_ in offline if not online] == [20]
     assert read(path, online="always").online.all()
+    offline = read(path, unknown="offline", online="always")
+    assert [second for second, online, *_ in changes(offline) if not online] == [20]
 
 
-def test_lines_out_of_order_are_sorted_and_said(tmp_path):
-    path = write(tmp_path / "t.json", {"0": log(*NIGHT[5:], *NIGHT[:5])})
-    records = read_flash(path, "hold", "locked")
-
-    assert changes(records.trace) == changes(read(write(path, {"0": log(*NIGHT)})))
-    assert "1 logs were not in order of time" in " ".join(records.notes)
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("2020-01-31 22:00:00 wifi", "a line without a tab"),
-        ("2020-02-31 22:00:00\twifi", "a time that does not exist"),
-        ("2020-1-31 22:00:00\twifi", "a time that is not YYYY-mm-dd HH:MM:SS"),
-        ("2020-01-31 22:00:00\tphone_exploded", "an unknown event"),
-        ("2020-01-31 22:00:00\twifi", "a log that lasts no second"),
-        ("", "a log that lasts no second"),
-    ],
-)
+@pytest.mark.parametrize(("text", "reason"), [
+    ("2020-01-31 22:00:00 wifi", "a line without a tab"),
+    ("2020-02-31 22:00:00\twifi", "a time that does not exist"),
+    ("2020-1-31 22:00:00\twifi", "a time that is not YYYY-mm-dd HH:MM:SS"),
+    ("2020-01-31 22:00:00\tphone_exploded", "an unknown event"),
+    ("2020-01-31 22:00:00\twifi", "a log that lasts no second"),
+    ("", "a log that lasts no second"),
+])  # fmt: skip
 def test_a_log_that_cannot_be_read_is_left_out_and_counted(tmp_path, text, reason):
     path = write(tmp_path / "t.json", {"0": log(*NIGHT), "1": text})
     records = read_flash(path, "hold", "locked")
@@ -99,21 +85,18 @@ def test_a_log_that_cannot_be_read_is_left_out_and_counted(tmp_path, text, reaso
         read_flash(write(path, {"1": text}), "hold", "locked")
 
 
-@pytest.mark.parametrize(
-    ("content", "says"),
-    [
-        ("{", "line 1: is not JSON"),
-        ("[1]", "must be a JSON object of phones"),
-        ('{"0": {"guid": "a"}}', "phone '0' has no text under messages"),
-        ('{"0": {"messages": "", "messages": ""}}', "a key stands twice"),
-        ('{"0": {"messages": NaN}}', "NaN is no JSON"),
-        ("[" * 100_000, "is not JSON of this form"),
-    ],
-)
-def test_a_file_of_another_form_is_refused_in_one_line(tmp_path, content, says):
+@pytest.mark.parametrize(("content", "message"), [
+    ("{", "line 1: is not JSON"),
+    ("[1]", "must be a JSON object of phones"),
+    ('{"0": {"guid": "a"}}', "phone '0' has no text under messages"),
+    ('{"0": {"messages": "", "messages": ""}}', "a key stands twice"),
+    ('{"0": {"messages": NaN}}', "NaN is no JSON"),
+    ("[" * 100_000, "is not JSON of this form"),
+])  # fmt: skip
+def test_a_file_of_another_form_is_refused_in_one_line(tmp_path, content, message):
     (tmp_path / "t.json").write_text(content)
 
-    with pytest.raises(DataError, match=rf"^{tmp_path}/t\.json.*{says}.*$"):
+    with pytest.raises(DataError, match=rf"^{tmp_path}/t\.json.*{message}.*$"):
         read_flash(tmp_path / "t.json", "hold", "locked")
 
 
@@ -123,6 +106,6 @@ def test_a_packed_file_is_read_and_one_that_unpacks_too_far_is_refused(tmp_path,
     packed.write_bytes(gzip.compress(plain.read_bytes()))
 
     assert changes(read(packed)) == changes(read(plain))
-    monkeypatch.setattr("fleetsim.fleet.traces.json_object._MOST_BYTE", 100)
+    monkeypatch.setattr("fleetsim.fleet.traces.usage.flash._MOST_BYTE", 100)
     with pytest.raises(DataError, match="holds more than"):
         read(packed)
