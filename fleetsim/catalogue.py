@@ -124,8 +124,8 @@ def _scenarios() -> Listing:
 def _studies() -> Listing:
     rows = []
     for name in bundled.names("studies"):
-        found = strict_yaml.read(bundled.folder("studies") / f"{name}.yaml").data
-        rows.append((name, str(found["question"])))
+        document = strict_yaml.read(bundled.folder("studies") / f"{name}.yaml").data
+        rows.append((name, str(document["question"])))
     return Listing(("name", "question"), rows, "Run one with `fleetsim study run NAME`.")
 
 

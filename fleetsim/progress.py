@@ -107,9 +107,9 @@ def bar_html(done_fraction: float, *lines: str) -> str:
     >>> bar_html(0.25, "a < b")
     '<div style="font-family: monospace"><progress value="0.250"></progress> a &lt; b</div>'
     """
-    said = "<br>".join(html.escape(line).replace("  ", "&nbsp; ") for line in lines)
+    text = "<br>".join(html.escape(line).replace("  ", "&nbsp; ") for line in lines)
     bar = f'<progress value="{done_fraction:.3f}"></progress>'
-    return f'<div style="font-family: monospace">{bar} {said}</div>'
+    return f'<div style="font-family: monospace">{bar} {text}</div>'
 
 
 def logged(

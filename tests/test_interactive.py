@@ -35,13 +35,13 @@ class Cell:
 @pytest.fixture
 def cell(monkeypatch):
     """A notebook: the parts of IPython that are used."""
-    found = Cell()
-    display = SimpleNamespace(HTML=str, display=lambda html, display_id: found)
+    cell = Cell()
+    display = SimpleNamespace(HTML=str, display=lambda html, display_id: cell)
     shell = SimpleNamespace(kernel=object())
     ipython = SimpleNamespace(get_ipython=lambda: shell, display=display)
     monkeypatch.setitem(sys.modules, "IPython", ipython)
     monkeypatch.setitem(sys.modules, "IPython.display", display)
-    return found
+    return cell
 
 
 @pytest.mark.slow
@@ -92,19 +92,19 @@ def test_a_selector_of_ones_own_stays_where_other_keys_change(monkeypatch, here)
     changed = fleetsim.load(loaded, server__deadline_s=9)
 
     assert changed.data()["server"]["selector"] == {"kind": "own_uniform:Mine"}
-    assert [own.name for own in changed.plugins] == ["own_uniform:Mine"]
+    assert [plugin.name for plugin in changed.plugins] == ["own_uniform:Mine"]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "message"),
     [
         ({"server__cohort": 0}, "keyword server__cohort=0: server.cohort = 0: must be a whole"),
         ({"overrides": {"server.cohrot": 4}}, "override server.cohrot=4: .*did you mean 'cohort'"),
         ({"overrides": "server.cohort=x"}, "--set server.cohort=x: server.cohort = 'x'"),
     ],
 )
-def test_a_wrong_key_is_named_as_it_was_given(arguments, says):
-    with pytest.raises(fleetsim.ScenarioError, match=says):
+def test_a_wrong_key_is_named_as_it_was_given(arguments, message):
+    with pytest.raises(fleetsim.ScenarioError, match=message):
         fleetsim.run("quickstart", **arguments)
 
 

@@ -102,10 +102,10 @@ def printed(command, tmp_path, monkeypatch):
 @pytest.mark.usefixtures("without_figures")
 def test_a_network_of_ones_own_is_imported_as_the_page_says_and_run(printed, tmp_path):
     (block,) = (block for block in shell_blocks() if "--rate" in block)
-    said = re.search(r"The import prints\n\n(( {4}.*\n)+)", OWN_MEASUREMENTS.read_text("utf-8"))
+    sample = re.search(r"The import prints\n\n(( {4}.*\n)+)", OWN_MEASUREMENTS.read_text("utf-8"))
 
-    assert said is not None
-    assert re.sub("(?m)^ {4}", "", said[1]) in printed(block)
+    assert sample is not None
+    assert re.sub("(?m)^ {4}", "", sample[1]) in printed(block)
     assert (tmp_path / "my-run" / "clients.parquet").exists()
     assert len(block.splitlines()) <= 15
 
@@ -113,18 +113,18 @@ def test_a_network_of_ones_own_is_imported_as_the_page_says_and_run(printed, tmp
 def test_usage_of_ones_own_is_imported_as_states_and_as_intervals(printed, tmp_path):
     (block,) = (block for block in shell_blocks() if "--state" in block)
     text = printed(block)
-    said = re.search(
+    sample = re.search(
         r"The first import prints .*:\n\n(( {4}.*\n)+)", OWN_MEASUREMENTS.read_text("utf-8")
     )
     trace = read_trace(tmp_path / "my-people")
-    own = slice(*trace.offsets[trace.user_ids.index("ann") :][:2].tolist())
+    ann = slice(*trace.offsets[trace.user_ids.index("ann") :][:2].tolist())
 
-    assert said is not None
-    assert re.sub("(?m)^ {4}", "", said[1]) in text
+    assert sample is not None
+    assert re.sub("(?m)^ {4}", "", sample[1]) in text
     # Ann charges for 6 h, not for 16 h, and again for the median of both, 11 h.
-    assert trace.lasts_s[own].sum() == 33 * 3600
-    assert trace.lasts_s[own][trace.charging[own]].sum() == 17 * 3600
-    assert trace.lasts_s[own][trace.unmetered[own]].sum() == 17 * 3600
+    assert trace.lasts_s[ann].sum() == 33 * 3600
+    assert trace.lasts_s[ann][trace.charging[ann]].sum() == 17 * 3600
+    assert trace.lasts_s[ann][trace.unmetered[ann]].sum() == 17 * 3600
     assert "1 rows overlap or touch one before them; joined to their union" in text
     assert {path.name for path in tmp_path.iterdir()} >= {"my-people", "my-nights"}
 

@@ -86,21 +86,23 @@ def _tried(scenario: Scenario) -> tuple[PreparedTask | None, list[str]]:
     task = scenario.task
     model: object = task.model  # a plug-in extends the kinds that are known here
     is_blank = isinstance(task.dataset, BlankSettings)
-    is_own = (isinstance(model, UserModelKind) or task.local.has_own_loss) and not is_blank
-    if not is_own and scenario.server.deadline_s is None:
+    has_user_code = (isinstance(model, UserModelKind) or task.local.has_own_loss) and not is_blank
+    if not has_user_code and scenario.server.deadline_s is None:
         return None, []
     from fleetsim.scenario import transformer_warning
     from fleetsim.simulate.built_parts import task_request
     from fleetsim.training.preparation import prepare_task
 
     try:
-        prepared = prepare_task(task_request(scenario), train=is_own, torch_device="cpu", workers=1)
+        prepared = prepare_task(
+            task_request(scenario), train=has_user_code, torch_device="cpu", workers=1
+        )
     except DataError as missing:
         if not isinstance(task.dataset, BlankSettings) and task.dataset.is_own_files:
             raise
         message = f"trainer: chosen by the form of the samples, and {missing}"
-        return None, [message] if is_own else []
-    if not is_own:
+        return None, [message] if has_user_code else []
+    if not has_user_code:
         return prepared, []
     if (slow := transformer_warning(scenario, prepared.cost)) is not None:
         say(f"warning: {slow}")

@@ -138,26 +138,28 @@ def status(
     loaded = _load(study, set_, plugin)
     store = RunStore(home)
     reasons = store.failures(loaded.settings.name)
-    found = {planned.key: store.status(planned) for planned in loaded.runs}
+    statuses = {planned.key: store.status(planned) for planned in loaded.runs}
     damages = {
         planned.key: message for planned in loaded.runs if (message := store.damage(planned))
     }
-    found |= dict.fromkeys(damages, "damaged")
+    statuses |= dict.fromkeys(damages, "damaged")
     num_seeds = len(loaded.settings.seeds)
     done = Counter(
-        (planned.condition, planned.arm) for planned in loaded.runs if found[planned.key] == "done"
+        (planned.condition, planned.arm)
+        for planned in loaded.runs
+        if statuses[planned.key] == "done"
     )
     for condition, arm in product(loaded.conditions, loaded.arms):
         name = ", ".join(filter(None, (condition.label, arm)))
         tell(f"{name}: {done[condition.label, arm]} of {num_seeds} runs complete")
     for planned in loaded.runs:
-        if found[planned.key] == "damaged":
+        if statuses[planned.key] == "damaged":
             tell(f"damaged: {planned.name}: {damages[planned.key]}")
-        elif found[planned.key] != "done" and planned.key in reasons:
+        elif statuses[planned.key] != "done" and planned.key in reasons:
             tell(f"failed: {planned.name}: {reasons[planned.key]}")
-    num_done = sum(one == "done" for one in found.values())
-    num_begun = sum(one == "unfinished" for one in found.values())
-    tell(f"{num_done} of {len(found)} runs are complete, {num_begun} begun; home {home}")
+    num_done = sum(one == "done" for one in statuses.values())
+    num_begun = sum(one == "unfinished" for one in statuses.values())
+    tell(f"{num_done} of {len(statuses)} runs are complete, {num_begun} begun; home {home}")
     for line in mixtures(loaded, store):
         tell(f"note: {line}")
 
@@ -202,11 +204,11 @@ def _report(
         name = ", ".join(filter(None, (row["condition"], row["arm"], f"seed {row['seed']}")))
         say(f"warning: {name} is damaged, and left out: {row['reason']}")
     for condition in result.study.conditions:
-        own = result.verdicts[result.verdicts["condition"] == condition.label]
+        verdicts = result.verdicts[result.verdicts["condition"] == condition.label]
         if condition.label:
             tell(f"{condition.label}:")
         # Where no run reached a target, the sentences of all currencies are the same.
-        for sentence in dict.fromkeys(own["sentence"]):
+        for sentence in dict.fromkeys(verdicts["sentence"]):
             tell(f"- {sentence}")
     page = result.write_report(folder, formats=formats, latex=latex)
     tell(f"study: {page}")

@@ -84,8 +84,8 @@ def train(
             )
         from fleetsim.selector_training.study_records import Wanted
 
-        wanted = Wanted(form, per_arm=per_arm, arms=tuple(arm or ()))
-        _from_records(records, wanted, out, seed, set_ or [], home)
+        requested = Wanted(form, per_arm=per_arm, arms=tuple(arm or ()))
+        _from_records(records, requested, out, seed, set_ or [], home)
     else:
         if scenario is None or records is not None:
             message = f"{kind} learns over episodes: give --scenario and no --records"
@@ -99,10 +99,10 @@ def show(file: FileArgument) -> None:
     from fleetsim.selector_training.break_even import facts_by_clients
     from fleetsim.selectors.learned_weights import read_weights
 
-    found = read_weights(file)
-    tell(f"kind: {found.kind}")
-    for clients, facts in facts_by_clients(found).items():
-        arrays = found.weights[clients]
+    learned = read_weights(file)
+    tell(f"kind: {learned.kind}")
+    for clients, facts in facts_by_clients(learned).items():
+        arrays = learned.weights[clients]
         num = sum(array.size for array in arrays.values())
         tell(f"clients {clients[:16]}: {len(arrays)} arrays, {num:,} numbers")
         for key, value in facts.items():
@@ -187,7 +187,7 @@ def _over_episodes(
 
 
 def _from_records(
-    study: str, wanted: Wanted, out: Path, seed: int, overrides: list[str], home: Path
+    study: str, requested: Wanted, out: Path, seed: int, overrides: list[str], home: Path
 ) -> None:
     from fleetsim.selector_training.record_training import settings_of, train_from_records
     from fleetsim.selector_training.study_records import collected
@@ -198,7 +198,7 @@ def _from_records(
     loaded = load_study(study)
     with _bar("reading runs", total=len(loaded.runs)) as update:
         fleets = collected(
-            loaded, RunStore(home), wanted, on_run=lambda done, planned: update(done, "")
+            loaded, RunStore(home), requested, on_run=lambda done, planned: update(done, "")
         )
 
     def report(number: int, fit: FleetFit) -> None:

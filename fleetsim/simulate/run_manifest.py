@@ -84,14 +84,14 @@ def manifest_of(
         trainer_reason=prepared.trainer_reason,
         plugins=tuple(
             PluginRecord(
-                kind=own.kind.name,
-                name=own.name,
-                source_sha256=own.source_sha256,
-                version=own.version,
-                gave_sha256=_given_by(own, prepared),
-                affects_results=own.kind.key_path is not None,
+                kind=plugin.kind.name,
+                name=plugin.name,
+                source_sha256=plugin.source_sha256,
+                version=plugin.version,
+                gave_sha256=_given_by(plugin, prepared),
+                affects_results=plugin.kind.key_path is not None,
             )
-            for own in scenario.plugins
+            for plugin in scenario.plugins
         ),
         data_sha256=prepared.data_sha256,
         frozen_sha256=prepared.frozen_sha256,
@@ -101,15 +101,15 @@ def manifest_of(
         run_key=run_key,
         device_figures=tuple(
             DeviceFigureRecord(
-                hardware=figure.hardware,
-                name=figure.name,
-                figure=figure.figure,
-                sourced=figure.sourced,
-                inferred=figure.is_inferred,
-                factor=figure.factor,
-                used=figure.used,
+                hardware=drawn_figure.hardware,
+                name=drawn_figure.name,
+                figure=drawn_figure.figure,
+                sourced=drawn_figure.sourced,
+                inferred=drawn_figure.is_inferred,
+                factor=drawn_figure.factor,
+                used=drawn_figure.used,
             )
-            for figure in drawn
+            for drawn_figure in drawn
         ),
         world_hash=scenario.world_hash,
         versions=versions(),
@@ -118,8 +118,8 @@ def manifest_of(
     )
 
 
-def _given_by(own: Plugin, prepared: PreparedTask) -> str | None:
+def _given_by(plugin: Plugin, prepared: PreparedTask) -> str | None:
     """Return the SHA-256 of what a plug-in gave before the run; None: nothing that stays."""
-    if own.kind.name == "model":
+    if plugin.kind.name == "model":
         return hashlib.sha256(prepared.parameters.tobytes()).hexdigest()
-    return prepared.split_sha256 if own.kind.name == "partition" else None
+    return prepared.split_sha256 if plugin.kind.name == "partition" else None

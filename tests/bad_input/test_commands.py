@@ -55,15 +55,15 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize(
-    ("words", "says"), [(c[0], c[1:]) for c in COMMANDS.values()], ids=COMMANDS
+    ("words", "parts"), [(c[0], c[1:]) for c in COMMANDS.values()], ids=COMMANDS
 )
-def test_a_wrong_command_is_refused(words, says, refused):
+def test_a_wrong_command_is_refused(words, parts, refused):
     write({"good.yaml": GOOD, "taken": "a file", "folder/file": "", "trace/users.csv": USERS})
     write({"trace/states.csv": f"{STATES}ann,0,1,1,1,0\n"})
 
     line = refused(*(word.replace("<empty>", "") for word in words.split()))
 
-    for part in says:
+    for part in parts:
         assert part in line
 
 
@@ -115,16 +115,16 @@ FOLDERS = {
 
 
 @pytest.mark.parametrize(
-    ("words", "damage", "says"), [(c[0], c[1], c[2:]) for c in FOLDERS.values()], ids=FOLDERS
+    ("words", "damage", "parts"), [(c[0], c[1], c[2:]) for c in FOLDERS.values()], ids=FOLDERS
 )
-def test_a_run_folder_that_will_not_do_is_refused(words, damage, says, runs, refused):
+def test_a_run_folder_that_will_not_do_is_refused(words, damage, parts, runs, refused):
     for name, content in damage.items():
         path = runs / "run" / name
         path.unlink() if content is None else path.write_bytes(content)
 
     line = refused(*words.split())
 
-    for part in says:
+    for part in parts:
         assert part in line
 
 

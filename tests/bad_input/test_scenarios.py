@@ -9,30 +9,30 @@ from tests.bad_input.good import DEVICE, GOOD, STATES, USERS, Bad, bad, scenario
 POWER = DEVICE[DEVICE.index("power:") : DEVICE.index("wifi:")]
 
 
-def device(old: str, new: str, *says: str) -> Bad:
+def device(old: str, new: str, *parts: str) -> Bad:
     """A fault in a device file of one's own."""
     assert old in DEVICE
     text = DEVICE.replace(old, new, 1)
-    return Bad("pixel-6: 0.5", "own.yaml: 0.5", says, {"own.yaml": text})
+    return Bad("pixel-6: 0.5", "own.yaml: 0.5", parts, {"own.yaml": text})
 
 
-def private(aggregator: str, selector: str, sampling: str, *says: str) -> Bad:
+def private(aggregator: str, selector: str, sampling: str, *parts: str) -> Bad:
     """A server with privacy, an aggregator, a kind of selector and the accountant's assumption."""
     return bad(
         "minimum_reports: 1\n  selector: {kind: random}",
         f"privacy: {{clip_norm: 1, noise_multiplier: 1, delta: 1e-5, sampling: {sampling}}}\n"
         f"  aggregator: {aggregator}\n  selector: {{kind: {selector}}}",
-        *says,
+        *parts,
     )
 
 
-def secure(key: str, selector: str, *says: str) -> Bad:
+def secure(key: str, selector: str, *parts: str) -> Bad:
     """A server with secure aggregation, another key and a kind of selector."""
     return bad(
         "minimum_reports: 1\n  selector: {kind: random}",
         f"minimum_reports: 3\n  secure_aggregation: {{kind: secagg}}\n  {key}\n"
         f"  selector: {{kind: {selector}}}",
-        *says,
+        *parts,
     )
 
 
@@ -203,7 +203,7 @@ SCENARIOS = {
 def test_a_fault_of_the_scenario_or_of_a_file_that_it_names_is_one_line(fault, refused_twice):
     line = refused_twice(scenario(fault))
 
-    for part in fault.says:
+    for part in fault.parts:
         assert part in line
 
 
@@ -257,12 +257,12 @@ def test_a_learning_task_that_cannot_be_is_refused_before_anything_is_written(
 ):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    if "not enough memory" in fault.says:
+    if "not enough memory" in fault.parts:
         monkeypatch.setattr("fleetsim.training.task_samples.blank_sizes", no_memory)
 
     line = refused("run", scenario(fault), "--out", "run", *fault.words)
 
-    for part in fault.says:
+    for part in fault.parts:
         assert part in line
 
 

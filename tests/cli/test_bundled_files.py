@@ -104,8 +104,8 @@ def test_a_copy_of_a_scenario_and_of_a_study_is_the_same_run(command):
     ],
 )
 def test_the_next_command_is_valid_and_uses_the_copy(kind, name, dest, command):
-    said = command("copy", kind, name, dest)
-    note, _, words = said.err.strip().partition("fleetsim run ")
+    copied = command("copy", kind, name, dest)
+    note, _, words = copied.err.strip().partition("fleetsim run ")
 
     checked = command("validate", *shlex.split(words), "--full")
 
@@ -114,11 +114,11 @@ def test_the_next_command_is_valid_and_uses_the_copy(kind, name, dest, command):
     if kind == "scenario":
         assert checked.out.startswith("name: stragglers\n")
     else:
-        assert str(Path(dest if dest != "." else said.out.split(": ")[1].strip())) in checked.out
+        assert str(Path(dest if dest != "." else copied.out.split(": ")[1].strip())) in checked.out
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("words", "message"),
     [
         ("show device pixel6", "error: device 'pixel6': no such bundled device; did you mean"),
         ("copy scenario quickstrat x", "did you mean 'quickstart'?"),
@@ -128,10 +128,10 @@ def test_the_next_command_is_valid_and_uses_the_copy(kind, name, dest, command):
         ("show scenario ./scenarios/quickstart.yaml", "no such bundled scenario"),
     ],
 )
-def test_a_wrong_name_or_place_is_one_line(words, says, command):
+def test_a_wrong_name_or_place_is_one_line(words, message, command):
     ended = command(*words.split())
 
     assert (ended.code, ended.out) == (2, "")
-    assert says in ended.err
+    assert message in ended.err
     assert len(ended.err.splitlines()) == 1
     assert list(Path().iterdir()) == []

@@ -94,7 +94,7 @@ def test_no_control_character_of_an_error_reaches_the_terminal(
 
 
 @pytest.mark.parametrize(
-    ("column", "word", "says"),
+    ("column", "word", "message"),
     [
         ("device", f"phone{EVIL}", "which cannot be shown"),
         ("device", "x" * 100_000, "which cannot be shown"),
@@ -102,7 +102,7 @@ def test_no_control_character_of_an_error_reaches_the_terminal(
     ],
 )
 def test_words_of_a_table_that_no_run_writes_are_refused(
-    column: str, word: str, says: str, tmp_path: Path
+    column: str, word: str, message: str, tmp_path: Path
 ):
     run = make_run(tmp_path / "one", MadeUp())
     path = run.folder / "tasks.parquet"
@@ -116,7 +116,7 @@ def test_words_of_a_table_that_no_run_writes_are_refused(
     ended = CliRunner().invoke(app, ["report", str(run.folder)])
 
     assert isinstance(ended.exception, DataError)
-    assert says in str(ended.exception)
+    assert message in str(ended.exception)
     assert CONTROL.search(str(ended.exception)) is None
     assert len(str(ended.exception)) < 1000
 

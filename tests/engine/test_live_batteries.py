@@ -67,8 +67,8 @@ def test_eligible_is_what_level_and_rule_say_at_every_moment(
         moments.tolist(), (charge.level_j / CAPACITY_J).tolist(), charge.is_off, strict=True
     ):
         on, plug, _ = states[int(t_s % span_s) // 100]
-        is_wanted = any(fraction >= least for least in others) or (wants_charger and plug)
-        expected = bool(on and not off and fraction >= 0.11 and is_wanted)
+        meets_a_condition = any(fraction >= least for least in others) or (wants_charger and plug)
+        expected = bool(on and not off and fraction >= 0.11 and meets_a_condition)
         got = world.eligible.candidates(t_s).tolist()
 
         if min(abs(fraction - least) for least in (0.11, *others)) > 1e-9:

@@ -122,8 +122,8 @@ class KnownTrainer:
             self.computed.append(job.client)
             self.steps.append(job.most_steps)
             vector = job.base + self.change(job)
-            told = (1.5, 0.5) if job.work.tells_epoch_losses else None
-            done.append(JobResult(1, 0.5, 0.5, vector=vector, epoch_losses=told))
+            epoch_losses = (1.5, 0.5) if job.work.tells_epoch_losses else None
+            done.append(JobResult(1, 0.5, 0.5, vector=vector, epoch_losses=epoch_losses))
         return done
 
     def change(self, job):

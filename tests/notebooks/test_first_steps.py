@@ -49,8 +49,8 @@ def executed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[st
 
 
 def of(executed: dict[str, list[dict[str, Any]]], beginning: str) -> list[dict[str, Any]]:
-    (found,) = (outputs for line, outputs in executed.items() if line.startswith(beginning))
-    return found
+    (result,) = (outputs for line, outputs in executed.items() if line.startswith(beginning))
+    return result
 
 
 @pytest.mark.slow

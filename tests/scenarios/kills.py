@@ -88,9 +88,9 @@ KINDS = {
         "server.selector={kind: oort}", "server.compression={kind: quantise-8bit}",
         "server.aggregator={kind: fedyogi, learning_rate: 0.01}")),
     "own selector, network, loss, aggregator": Kind("quickstart", plugins=tuple(
-        f"tests.scenarios.own_parts:{part}" for part in ("LeastAsked", "Net", "brier", "Momentum")
+        f"tests.scenarios.user_parts:{part}" for part in ("LeastAsked", "Net", "brier", "Momentum")
     )),
-    "own training": Kind("digits-feddyn", (_SLOW,), ("tests.scenarios.own_parts:Drift",)),
+    "own training": Kind("digits-feddyn", (_SLOW,), ("tests.scenarios.user_parts:Drift",)),
     "batteries of people": Kind("quickstart", (
         _PEOPLE, BATTERY, "server.deadline_s=60", "task.partition.min_samples=2")),
     "heat, doubt about devices": _buffered(
@@ -255,18 +255,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--kinds", nargs="*", default=list(KINDS), choices=list(KINDS))
-    wanted = parser.parse_args()
-    counts: dict[str, Counter[str]] = {kind: Counter() for kind in wanted.kinds}
+    arguments = parser.parse_args()
+    counts: dict[str, Counter[str]] = {kind: Counter() for kind in arguments.kinds}
     with tempfile.TemporaryDirectory() as home:
-        expected = {kind: undisturbed(kind, Path(home) / f"{kind}") for kind in wanted.kinds}
-        for number, kind in ((n, kind) for n in itertools.count() for kind in wanted.kinds):
-            if sum(count["kills"] for count in counts.values()) >= wanted.kills:
+        expected = {kind: undisturbed(kind, Path(home) / f"{kind}") for kind in arguments.kinds}
+        for number, kind in ((n, kind) for n in itertools.count() for kind in arguments.kinds):
+            if sum(count["kills"] for count in counts.values()) >= arguments.kills:
                 break
             result = killed(kind, number, Path(home) / f"{kind}-{number}")
             is_equal = result.digests == expected[kind]
             counts[kind].update(runs=1, equal=int(is_equal), kills=len(result.kills))
-            says = "equal" if is_equal else "DIFFERENT"
-            print(f"{kind}, {number}: {says}, {result.kills}", flush=True)
+            verdict = "equal" if is_equal else "DIFFERENT"
+            print(f"{kind}, {number}: {verdict}, {result.kills}", flush=True)
     total = sum(counts.values(), Counter())
     for kind, count in (*counts.items(), ("all", total)):
         print(f"{kind:42}", *(f"{count[name]:8} {name}" for name in ("runs", "kills", "equal")))

@@ -16,18 +16,18 @@ SMALL = ("fleet.size=20", "server.cohort=5", "server.over_commit=1.2", "stop.rou
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory):
-    told: list[Progress] = []
+    states: list[Progress] = []
     folder = tmp_path_factory.mktemp("private") / "run"
-    return run(load("quickstart-private", SMALL), out=folder, on_progress=told.append), told
+    return run(load("quickstart-private", SMALL), out=folder, on_progress=states.append), states
 
 
 @pytest.mark.slow
 def test_epsilon_grows_with_each_round_and_is_shown(done):
-    made, told = done
+    made, states = done
     spent = made.rounds["epsilon"].tolist()
 
     assert 0.0 < spent[0] < spent[1] < spent[2] == made.epsilon
-    assert progress_text(told[-1]).endswith(f"epsilon {spent[2]:.2f}")
+    assert progress_text(states[-1]).endswith(f"epsilon {spent[2]:.2f}")
     assert any(
         line.startswith("privacy ") and f"epsilon {spent[2]:.2f} at delta 0.001" in line
         for line in summary.terminal_lines(made)

@@ -236,9 +236,9 @@ class Server(ABC):
         return {name: part for name, part in parts.items() if part is not None}
 
     def _state(self) -> State:
-        own = {"now_s": np.array(self.now_s), "next_task": np.array(self._launcher.next_task)}
+        state = {"now_s": np.array(self.now_s), "next_task": np.array(self._launcher.next_task)}
         states = {name: part.state() for name, part in self._saved().items()}
-        return joined({"server": own} | states)
+        return joined({"server": state} | states)
 
     def _restore(self, state: State) -> None:
         self._world.restore(part_of(state, "clients"))

@@ -27,7 +27,7 @@ def requests_of(cohort: Cohort, usual: Work, trained: Mapping[int, Task]) -> lis
             raise _fault(name, "True or False", getattr(cohort, name))
     if cohort.asks_epoch_losses:
         usual = replace(usual, tells_epoch_losses=True)
-    own = (
+    given = (
         cohort.epochs,
         cohort.steps,
         cohort.clock_fraction,
@@ -35,7 +35,7 @@ def requests_of(cohort: Cohort, usual: Work, trained: Mapping[int, Task]) -> lis
         cohort.weights,
         cohort.continues,
     )
-    if all(asked is None for asked in own) and not cohort.are_shares:
+    if all(asked is None for asked in given) and not cohort.are_shares:
         return [TrainingRequest(client, usual) for client in clients]
     clocks, works = cohort.clock_fraction, [usual] * size
     if cohort.epochs is not None:

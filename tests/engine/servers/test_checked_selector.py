@@ -37,14 +37,14 @@ class Answers(FirstCome):
 def answered(method: str, answer: Any, user: UserPart | None = None) -> Any:
     """Return the checked answer to a call, after those that come before it."""
     selector = CheckedSelector(Answers(method, answer), user, Clock(1.5))
-    found: Any = selector.setup(FLEET)
+    result: Any = selector.setup(FLEET)
     if method in ("probe", "select"):
-        found = getattr(selector, method)(VIEW)
+        result = getattr(selector, method)(VIEW)
     elif method == "diagnostics":
-        found = selector.observe(OUTCOME)
+        result = selector.observe(OUTCOME)
     elif method == "state":
-        found = selector.state()
-    return found
+        result = selector.state()
+    return result
 
 
 class Silent:

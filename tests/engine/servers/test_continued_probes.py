@@ -42,8 +42,8 @@ class Halving(FirstCome):
 
     def select(self, view: RoundView) -> Any:
         self.views.append(view)
-        told = [report for report in view.reports if report.loss is not None]
-        worst = sorted(told, key=lambda report: (-(report.loss or 0.0), report.client))
+        answered = [report for report in view.reports if report.loss is not None]
+        worst = sorted(answered, key=lambda report: (-(report.loss or 0.0), report.client))
         chosen = [report.client for report in worst if report.client in view.candidates]
         clients = np.array(chosen[: view.wanted], dtype=np.int64)
         return Cohort(clients, continues=np.ones(clients.size, dtype=np.bool_), **self.asked)
@@ -94,14 +94,16 @@ def test_epochs_are_those_of_the_whole_training_and_none_may_be_left(halving):
 
 
 @pytest.mark.parametrize(
-    ("selector", "says"),
+    ("selector", "message"),
     [
         (Halving(2, epochs=[2, 1]), "include the 2 of the probe that client 1 continues"),
         (Halving(steps=[5, 5]), "that count in epochs, not in steps"),
     ],
 )
-def test_nobody_goes_on_with_fewer_epochs_than_the_probe_had_or_in_steps(halving, selector, says):
-    with pytest.raises(SimulationError, match=says):
+def test_nobody_goes_on_with_fewer_epochs_than_the_probe_had_or_in_steps(
+    halving, selector, message
+):
+    with pytest.raises(SimulationError, match=message):
         halving.run(selector=selector)
 
 

@@ -208,8 +208,8 @@ def test_set_up_comes_before_the_first_probe_and_only_once(tiny):
 
 
 def test_a_probe_may_bring_a_model_of_its_own(tiny):
-    own = np.ones(3, dtype=np.float32)
-    tiny.run(selector=FirstCome({1: [ProbeRequest(0, TRAIN, parameters=own)]}))
+    parameters = np.ones(3, dtype=np.float32)
+    tiny.run(selector=FirstCome({1: [ProbeRequest(0, TRAIN, parameters=parameters)]}))
 
     downloads = {(row.purpose, row.client): row.download_byte for row in tiny.recorder.tasks}
     assert downloads[Purpose.PROBE, 0] == 1_000_000
@@ -224,8 +224,8 @@ def test_a_model_that_the_client_trained_itself_is_not_sent_to_it_again(tiny):
             if view.round == 1 or view.stage:
                 return []
             [report] = self.outcomes[-1].reports
-            at_its_own = Work(WorkKind.GRADIENT)
-            return [ProbeRequest(0, at_its_own, needs_model=False, parameters=report.vector)]
+            gradient = Work(WorkKind.GRADIENT)
+            return [ProbeRequest(0, gradient, needs_model=False, parameters=report.vector)]
 
     tiny.size, tiny.server, tiny.stop = 1, {"cohort": 1}, {"rounds": 2}
     tiny.selector, tiny.trainer = LooksBack(), KnownTrainer()
@@ -282,14 +282,14 @@ def test_who_keeps_its_model_to_itself_says_how_far_it_has_moved_and_uploads_not
     evaluated = ProbeRequest(2, Work(WorkKind.EVALUATE), uploads_vector=False)
     requests = [ProbeRequest(0, TRAIN), ProbeRequest(1, TRAIN, uploads_vector=False), evaluated]
     tiny.run(trainer=KnownTrainer(), selector=FirstCome({1: requests}))
-    told = {report.client: report for report in tiny.selector.views[0].reports}
+    reports = {report.client: report for report in tiny.selector.views[0].reports}
 
     assert [row.upload_byte for row in tiny.recorder.tasks[:3]] == [1_000_008, 8, 8]
-    assert (told[1].download_s, told[1].upload_s) == pytest.approx((1.0, 64 / 8e6))
-    assert told[1].compute_s == pytest.approx(COMPUTE_S)
-    assert told[1].vector is None
-    assert told[1].update_norm == pytest.approx(2.0 * math.sqrt(3.0), rel=1e-12)
-    assert (told[0].update_norm, told[2].update_norm) == (None, None)
+    assert (reports[1].download_s, reports[1].upload_s) == pytest.approx((1.0, 64 / 8e6))
+    assert reports[1].compute_s == pytest.approx(COMPUTE_S)
+    assert reports[1].vector is None
+    assert reports[1].update_norm == pytest.approx(2.0 * math.sqrt(3.0), rel=1e-12)
+    assert (reports[0].update_norm, reports[2].update_norm) == (None, None)
     assert all(report.update_norm is None for report in tiny.selector.outcomes[0].reports)
 
 
@@ -430,8 +430,8 @@ EVALUATE = Work(WorkKind.EVALUATE)
 def test_only_opinions_go_on_record(tiny):
     rows = probed(tiny, ProbeRequest(3, EVALUATE, is_opinion=True), ProbeRequest(1, EVALUATE))
 
-    found = [(row.client, row.opinion, row.belief) for row in rows]
-    assert found == [(3, 0.3, None), (1, None, None)]
+    columns = [(row.client, row.opinion, row.belief) for row in rows]
+    assert columns == [(3, 0.3, None), (1, None, None)]
     trained = [row for row in tiny.recorder.tasks if row.purpose is Purpose.TRAIN]
     assert {(row.opinion, row.belief) for row in trained} == {(None, None)}
 

@@ -99,8 +99,8 @@ def test_the_wait_is_over_when_the_owner_takes_the_device_away(waiting):
     assert two.finished_at_s == pytest.approx(task_s(200) + 70.0)
     rest_s = three.finished_at_s - two.finished_at_s
     waited_s = (100.0 - task_s(100), rest_s, 0.0)
-    found_j = [waited_j(row) for row in (one, two, three)]
-    assert found_j == pytest.approx([IDLE_W * seconds for seconds in waited_s])
+    waiting_j = [waited_j(row) for row in (one, two, three)]
+    assert waiting_j == pytest.approx([IDLE_W * seconds for seconds in waited_s])
 
 
 class Probing(FirstCome):
@@ -221,7 +221,7 @@ def test_in_any_world_waits_fit_between_task_and_round_and_all_joules_add_up(
         assert 0.0 <= waited_j(row) <= most_j + 1e-9
         assert row.outcome is Outcome.DELIVERED or waited_j(row) == 0.0
     for client in range(tiny.size):
-        own = [waited_j(row) for row in recorder.tasks if row.client == client]
-        assert clients.energy_enlisted_idle_j[client] == pytest.approx(math.fsum(own))
+        waiting_j = [waited_j(row) for row in recorder.tasks if row.client == client]
+        assert clients.energy_enlisted_idle_j[client] == pytest.approx(math.fsum(waiting_j))
     total_j = math.fsum(row.energy_j for row in recorder.tasks)
     assert total_j == pytest.approx(recorder.rounds[-1].energy_total_j)

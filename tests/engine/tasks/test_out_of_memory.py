@@ -59,8 +59,8 @@ def test_who_is_short_of_memory_dies_at_the_end_of_its_first_forward_pass(mixed)
     assert (round_.num_delivered, round_.num_lost) == (2, 2)
     assert round_.energy_wasted_j == pytest.approx(2 * small.energy_j)
     # The server is not told why.
-    told = {report.client: report.outcome for report in mixed.selector.outcomes[0].reports}
-    assert (told[small.client], told[large.client]) == (Outcome.OFFLINE, Outcome.DELIVERED)
+    outcomes = {report.client: report.outcome for report in mixed.selector.outcomes[0].reports}
+    assert (outcomes[small.client], outcomes[large.client]) == (Outcome.OFFLINE, Outcome.DELIVERED)
 
 
 def test_a_client_with_few_samples_has_smaller_batches_and_stays(mixed):
@@ -122,8 +122,8 @@ def test_tasks_that_fit_go_as_they_go_where_nobody_looks(mixed):
 
 
 def test_a_model_that_fits_nowhere_is_refused_with_what_it_takes(mixed):
-    says = "1220 MiB or more and no client has more than 1024 MiB"
-    with pytest.raises(ScenarioError, match=says):
+    message = "1220 MiB or more and no client has more than 1024 MiB"
+    with pytest.raises(ScenarioError, match=message):
         mixed.run(memory=share("fails"), devices={"t2.small": 1.0})
 
 
