@@ -68,20 +68,6 @@ def test_who_goes_on_computes_what_is_left_and_downloads_nothing(halving):
     assert [row.num_samples for row in trained] == [100, 100]
 
 
-def test_the_job_of_who_goes_on_is_the_whole_training_by_the_draws_of_its_probe(halving):
-    halving.run()
-    probes = {job.client: job for job in halving.trainer.given[:4]}
-    reports = halving.selector.outcomes[0].reports
-
-    for job in halving.trainer.given[4:]:
-        assert job.work.epochs == EPOCHS
-        assert job.address == probes[job.client].address
-        assert job.base is probes[job.client].base
-    assert all((report.base == 0.0).all() for report in reports)
-    # All have the same loss: the lowest numbers continue, and add 1 and 2.
-    assert halving.selector.outcomes[0].parameters.tolist() == [1.5] * 3
-
-
 def test_epochs_are_those_of_the_whole_training_and_none_may_be_left(halving):
     halving.run(selector=Halving(epochs=np.array([1, 3])))
     one, three = halving.recorder.tasks[4:]
