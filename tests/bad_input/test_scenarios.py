@@ -51,8 +51,6 @@ SCENARIOS = {
         "did you mean 'power-of-choice'?"),
     "unknown device": bad("pixel-6: 0.5", "pixel-66: 0.5", "bad.yaml:14: fleet.devices.pixel-66",
         "did you mean 'pixel-6'?"),
-    "market misspelt": bad("pixel-6: 0.5", "markte: 0.5", "bad.yaml:14: fleet.devices.markte",
-        "did you mean 'market'?"),
     "cells of a channel without a band": bad("kind: fading}",
         "kind: constant, up_bit_per_s: 1e6, down_bit_per_s: 1e6}\n  shared_links: {cells: 3}",
         "bad.yaml:17: fleet.shared_links.cells = 3", "'constant' has no band; give"),
@@ -155,6 +153,13 @@ SCENARIOS = {
     "battery levels the wrong way round": bad(
         "usage: {trace: null}", "battery: {initial_fraction: [0.9, 0.5]}",
         "bad.yaml:17: fleet.battery", "[low, high]"),
+    "heat that no client feels": bad(
+        "pixel-6: 0.5\n    t2.small: 0.5", "jetson-nano-cpu: 1.0\n  thermal: {kind: skin, ambient_c: 30}",
+        "fleet.thermal", "heats no client"),
+    "epochs and steps": bad(
+        "epochs: 1", "epochs: 1\n    steps: 20", "task.local", "give either epochs or steps"),
+    "neither epochs nor steps": bad(
+        "epochs: 1", "epochs: null", "task.local", "give either epochs or steps"),
     # what selectors need
     "named clients outside of the fleet": bad(
         "kind: random", "kind: fixed, clients: [0, 8]", "bad.yaml:23: server.selector.clients",
@@ -191,11 +196,8 @@ SCENARIOS = {
         files={"own/states.csv": STATES + "ann,0,1,1,1,0\n"}),
     "trace cut off in the middle": bad(
         "trace: null", "trace: own", "own/states.csv.gz, row", "fetch the file again",
-        files={
-            "own/states.csv.gz": gzip.compress(f"{STATES}ann,0,1,1,1,0\n".encode())[:-9],
-            "own/users.csv": USERS,
-        },
-    ),
+        files={"own/users.csv": USERS,
+            "own/states.csv.gz": gzip.compress(f"{STATES}ann,0,1,1,1,0\n".encode())[:-9]}),
 }  # fmt: skip
 
 
