@@ -154,7 +154,7 @@ SCENARIOS = {
         "usage: {trace: null}", "battery: {initial_fraction: [0.9, 0.5]}",
         "bad.yaml:17: fleet.battery", "[low, high]"),
     "heat that no client feels": bad(
-        "pixel-6: 0.5\n    t2.small: 0.5", "jetson-nano-cpu: 1.0\n  thermal: {kind: skin, ambient_c: 30}",
+        DEVICES, " {jetson-nano-cpu: 1.0}\n  thermal: {kind: skin, ambient_c: 30}",
         "fleet.thermal", "heats no client"),
     "epochs and steps": bad(
         "epochs: 1", "epochs: 1\n    steps: 20", "task.local", "give either epochs or steps"),

@@ -85,10 +85,3 @@ def test_shifts_are_days_after_the_start_and_differ_while_records_are_used_equal
     # An instance with a cable and without an owner follows no record.
     assert len(cabled) == 2
     assert cabled[COLUMNS].isna().all(axis=None)
-
-
-def test_without_traces_the_columns_do_not_exist(tmp_path):
-    scenario = fleetsim.load("quickstart", {"fleet.usage": {}, "stop": {"rounds": 1}})
-    plain = fleetsim.run(scenario, out=tmp_path / "run", train=False)
-
-    assert not set(COLUMNS) & set(plain.clients.columns)
