@@ -73,10 +73,7 @@ def _name(function: ast.expr) -> str:
 @pytest.mark.parametrize(
     ("fault", "lines"),
     [
-        (
-            ScenarioError("a.yaml:3: x: missing", "a.yaml:4: y: missing"),
-            ["ScenarioError: a.yaml:3: x: missing", "a.yaml:4: y: missing"],
-        ),
+        (ScenarioError("a: missing", "b: missing"), ["ScenarioError: a: missing", "b: missing"]),
         (DataError("a\x1b[2J.csv: no such file"), ["DataError: a\\x1b[2J.csv: no such file"]),
         (DivergenceError("weights are not finite"), ["DivergenceError: weights are not finite"]),
     ],

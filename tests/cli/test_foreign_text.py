@@ -63,13 +63,10 @@ def test_no_control_character_of_a_run_folder_reaches_the_terminal(verb: str, tm
 @pytest.mark.parametrize(
     "content",
     [
-        {f"name{EVIL}": 1},
-        {"name": EVIL},
-        {"status": EVIL},
-        {"name": "x" * 100_000},
+        {f"name{EVIL}": 1}, {"name": EVIL}, {"status": EVIL}, {"name": "x" * 100_000},
         {"device_kinds": {EVIL: "phone"}},
     ],
-)
+)  # fmt: skip
 def test_no_control_character_of_an_error_reaches_the_terminal(
     content: dict[str, object], tmp_path: Path
 ):
