@@ -40,13 +40,12 @@ NameArgument = Annotated[
 def show(kind: KindArgument, name: NameArgument) -> None:
     """Print a bundled file; of a trace, its README and the names of its files."""
     path = _bundled_path(kind, name)
-    if kind != "trace":
-        output(path.read_text("utf-8"), ends_line=False)
-        return
-    output((path / "README.md").read_text("utf-8"), ends_line=False)
-    output("\nFiles:")
-    for file in sorted(path.iterdir()):
-        output(f"  {file.name}  {file.stat().st_size:,} B")
+    if kind == "trace":
+        files = [f"  {file.name}  {file.stat().st_size:,} B\n" for file in sorted(path.iterdir())]
+        text = "".join([(path / "README.md").read_text("utf-8"), "\nFiles:\n", *files])
+    else:
+        text = path.read_text("utf-8")
+    output(text, ends_line=False)
 
 
 def copy(

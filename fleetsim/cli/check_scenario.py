@@ -67,11 +67,8 @@ def validate(
     if full:
         output(loaded.to_yaml(), ends_line=False)
         return
-    output(f"valid: {loaded.name}")
-    for line in outline(loaded):
-        output(one_line(line))
-    for line in tried:
-        output(one_line(line))
+    lines = [f"valid: {loaded.name}", *outline(loaded), *tried]
+    output("\n".join(map(one_line, lines)))
 
 
 def _tried(scenario: Scenario) -> tuple[PreparedTask | None, list[str]]:
@@ -130,8 +127,9 @@ def check_plugin(
     from fleetsim.user import KINDS
     from fleetsim.user.check import check_plugin as check
 
-    kind = check(plugin, settings=set_ or (), on_note=output)
-    output(f"conforms: {plugin} is {KINDS[kind].noun}")
+    notes: list[str] = []
+    kind = check(plugin, settings=set_ or (), on_note=notes.append)
+    output("\n".join([*notes, f"conforms: {plugin} is {KINDS[kind].noun}"]))
 
 
 def validate_world(

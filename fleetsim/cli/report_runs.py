@@ -39,11 +39,12 @@ def report(
     from fleetsim.report.pages import run_page
 
     priced = None if prices is None else load(prices, named_by="--prices")
-    for folder in runs:
-        path = run_page.write_report(
-            open_run(folder), priced=priced, targets=target or (), formats=format_ or ()
-        )
-        output(path)
+    opened = [open_run(folder) for folder in runs]
+    paths = [
+        run_page.write_report(run, priced=priced, targets=target or (), formats=format_ or ())
+        for run in opened
+    ]
+    output("\n".join(map(str, paths)))
 
 
 def compare(
@@ -82,8 +83,7 @@ def compare(
         budgets=allowed,
     )
     path = comparison.write(result, out, format_ or ())
-    output(comparison.text_table(result))
-    output(f"comparison: {path}")
+    output(f"{comparison.text_table(result)}\ncomparison: {path}")
 
 
 def timeline(

@@ -143,25 +143,26 @@ def status(
         planned.key: message for planned in loaded.runs if (message := store.damage(planned))
     }
     statuses |= dict.fromkeys(damages, "damaged")
-    num_seeds = len(loaded.settings.seeds)
     done = Counter(
         (planned.condition, planned.arm)
         for planned in loaded.runs
         if statuses[planned.key] == "done"
     )
+    lines = []
     for condition, arm in product(loaded.conditions, loaded.arms):
-        name = ", ".join(filter(None, (condition.label, arm)))
-        tell(f"{name}: {done[condition.label, arm]} of {num_seeds} runs complete")
+        name, num_done = ", ".join(filter(None, (condition.label, arm))), done[condition.label, arm]
+        lines.append(f"{name}: {num_done} of {len(loaded.settings.seeds)} runs complete")
     for planned in loaded.runs:
         if statuses[planned.key] == "damaged":
-            tell(f"damaged: {planned.name}: {damages[planned.key]}")
+            lines.append(f"damaged: {planned.name}: {damages[planned.key]}")
         elif statuses[planned.key] != "done" and planned.key in reasons:
-            tell(f"failed: {planned.name}: {reasons[planned.key]}")
-    num_done = sum(one == "done" for one in statuses.values())
-    num_begun = sum(one == "unfinished" for one in statuses.values())
-    tell(f"{num_done} of {len(statuses)} runs are complete, {num_begun} begun; home {home}")
-    for line in mixtures(loaded, store):
-        tell(f"note: {line}")
+            lines.append(f"failed: {planned.name}: {reasons[planned.key]}")
+    num = Counter(statuses.values())
+    lines.append(
+        f"{num['done']} of {len(statuses)} runs are complete, {num['unfinished']} begun;"
+        f" home {home}"
+    )
+    tell(*lines, *(f"note: {line}" for line in mixtures(loaded, store)))
 
 
 def report(
@@ -192,7 +193,7 @@ def _report(
     formats: Sequence[str] = (),
     latex: bool = False,
 ) -> None:
-    """Print the verdicts, write the page, and print where it is; a line for each damaged run."""
+    """Write the page, print the verdicts and where it is; a line for each damaged run."""
     num_done = int((result.runs["status"] == "done").sum())
     if num_done < len(result.runs):
         note(
@@ -203,15 +204,15 @@ def _report(
     for row in damaged.to_dict("records"):
         name = ", ".join(filter(None, (row["condition"], row["arm"], f"seed {row['seed']}")))
         say(f"warning: {name} is damaged, and left out: {row['reason']}")
+    lines = []
     for condition in result.study.conditions:
         verdicts = result.verdicts[result.verdicts["condition"] == condition.label]
         if condition.label:
-            tell(f"{condition.label}:")
+            lines.append(f"{condition.label}:")
         # Where no run reached a target, the sentences of all currencies are the same.
-        for sentence in dict.fromkeys(verdicts["sentence"]):
-            tell(f"- {sentence}")
+        lines += [f"- {sentence}" for sentence in dict.fromkeys(verdicts["sentence"])]
     page = result.write_report(folder, formats=formats, latex=latex)
-    tell(f"study: {page}")
+    tell(*lines, f"study: {page}")
 
 
 def _load(study: str, overrides: list[str] | None, plugin: list[str] | None) -> Study:

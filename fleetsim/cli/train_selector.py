@@ -100,13 +100,13 @@ def show(file: FileArgument) -> None:
     from fleetsim.selectors.learned_weights import read_weights
 
     learned = read_weights(file)
-    tell(f"kind: {learned.kind}")
+    lines = [f"kind: {learned.kind}"]
     for clients, facts in facts_by_clients(learned).items():
         arrays = learned.weights[clients]
         num = sum(array.size for array in arrays.values())
-        tell(f"clients {clients[:16]}: {len(arrays)} arrays, {num:,} numbers")
-        for key, value in facts.items():
-            tell(f"  {key}: {value}")
+        lines.append(f"clients {clients[:16]}: {len(arrays)} arrays, {num:,} numbers")
+        lines += [f"  {key}: {value}" for key, value in facts.items()]
+    tell(*lines)
 
 
 def break_even(
@@ -132,11 +132,11 @@ def break_even(
     loaded = load_study(study)
     against = baseline or loaded.settings.baseline_arm
     loaded.require_arms([arm, against])
-    tell(
+    lines = [
         f"before use, mean of {spent.fleets} fleet(s): {spent.virtual_s / 3600:.2f} h and"
         f" {spent.energy_j / 1e3:.2f} kJ of the fleet, {spent.server_s:.0f} s and"
         f" {spent.server_j / 1e3:.2f} kJ of the server ({server_w:g} W)"
-    )
+    ]
     for row in rows_of(StudyResult(loaded, home).tables.costs, spent, arm=arm, baseline=against):
         unit = {"seconds": "s", "joules": "J"}[row.currency]
         saves = (
@@ -148,7 +148,8 @@ def break_even(
         pays = "never"
         if row.runs is not None:
             pays = f"after {row.runs:.1f} runs ({row.rounds:.0f} rounds)"
-        tell(f"{row.target}, {row.currency}: {saves}; pays {pays}")
+        lines.append(f"{row.target}, {row.currency}: {saves}; pays {pays}")
+    tell(*lines)
 
 
 def _over_episodes(

@@ -143,9 +143,8 @@ def import_(
         missing=tuple(missing or ()),
     )
     source, dest = paths.local(source), paths.local(dest)
-    for line in import_any(format_, source, dest, options, app=app_name, columns=columns):
-        output(line)
-    output(dest)
+    lines = import_any(format_, source, dest, options, app=app_name, columns=columns)
+    output("\n".join([*lines, str(dest)]))
 
 
 def calibrate(
@@ -223,9 +222,8 @@ def calibrate(
     layout = layout_of(
         "device calibrate", separator=separator, decimal=decimal, missing=missing or ()
     )
-    for line in write(dest, like=like, title=title, runs=runs, power=request, layout=layout):
-        output(line)
-    output(dest)
+    lines = write(dest, like=like, title=title, runs=runs, power=request, layout=layout)
+    output("\n".join([*lines, str(dest)]))
     path = str(dest) if dest.is_absolute() else f"./{dest}"
     note(
         f"use it with: fleetsim run quickstart --set {shlex.quote(f'fleet.devices={{{path}: 1}}')}"

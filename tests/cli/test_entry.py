@@ -83,3 +83,30 @@ def test_a_closed_pipe_ends_in_silence(words, monkeypatch, command):
         os.dup2(os.open(os.devnull, os.O_WRONLY), writer)
 
     assert (ended.code, ended.err) == (1, "")
+
+
+@pytest.mark.parametrize(
+    ("words", "last"),
+    [
+        ("validate quickstart", "scenario.outline"),
+        ("show trace people-week", "cli.bundled_files.sorted"),
+        ("study status quick --home runs", "studies.mixed_platforms.mixtures"),
+        ("selector show fedgcs-quick", "selector_training.break_even.facts_by_clients"),
+        (
+            "selector break-even fedgcs-quick --study learning-selectors-quick --arm fedgcs",
+            "selector_training.break_even.break_even",
+        ),
+    ],
+)
+def test_a_fault_leaves_no_half_table_on_stdout(words, last, monkeypatch, command, tmp_path):
+    """The last step of the verb fails."""
+
+    def fails(*_: object, **__: object) -> None:
+        raise RuntimeError("at the very end")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(f"fleetsim.{last}", fails, raising=False)
+    ended = command(*words.split())
+
+    assert ended.code != 0
+    assert ended.out == ""
