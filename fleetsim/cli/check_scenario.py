@@ -142,12 +142,12 @@ def validate_world(
     Writes validation.md and figures: device times, memory, heat, fading, queues and traces, with
     errors and sources. Published traces are checked if they are below $FLEETSIM_DATA.
     """
-    from fleetsim.progress import steps
+    from fleetsim.progress import bar
     from fleetsim.validation.page import SECTION_MAKERS, write
 
-    with steps(list(SECTION_MAKERS), console) as begin:
+    with bar("", console, total=len(SECTION_MAKERS)) as update:
         sections = []
         for name, make in SECTION_MAKERS.items():
-            begin(name)
+            update(len(sections), name)
             sections.append(make())
     output(write(sections, paths.local(out)))

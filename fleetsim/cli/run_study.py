@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fleetsim.cli import completion
-from fleetsim.cli.scenario_options import FigureFormat, PluginOption
+from fleetsim.cli.scenario_options import FormatOption, PluginOption
 from fleetsim.cli.terminal import console, ended, note, say, tell
 
 if TYPE_CHECKING:
@@ -172,10 +172,7 @@ def report(
     out: Annotated[
         Path | None, typer.Option(help="Folder for the page; HOME/studies/NAME unless given.")
     ] = None,
-    format_: Annotated[
-        list[FigureFormat] | None,
-        typer.Option("--format", help="Write figures as files, too; may be given many times."),
-    ] = None,
+    format_: FormatOption = None,
     latex: Annotated[bool, typer.Option("--latex", help="Write tables for LaTeX, too.")] = False,
     plugin: PluginOption = None,
 ) -> None:

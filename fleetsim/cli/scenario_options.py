@@ -39,6 +39,12 @@ SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Override a key; may be given many times."),
 ]
+FormatOption = Annotated[
+    list[FigureFormat] | None,
+    typer.Option(
+        "--format", help="Write the figures as such files too, as --format pdf --format png."
+    ),
+]
 PluginOption = Annotated[
     list[str] | None,
     typer.Option(

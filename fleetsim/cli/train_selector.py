@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import shlex
 import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from fleetsim.cli.scenario_options import SetOption
 from fleetsim.cli.terminal import console, say, tell
@@ -161,7 +157,7 @@ def _over_episodes(
     overrides: list[str],
     workers: int | None,
 ) -> None:
-    from fleetsim.progress import progress_text
+    from fleetsim.progress import bar, progress_text
     from fleetsim.scenario import load
     from fleetsim.selector_training.episodes import train_by_episodes
 
@@ -174,7 +170,7 @@ def _over_episodes(
             f" {episode.virtual_s:.0f} s, {episode.energy_j:.0f} J"
         )
 
-    with _bar("episode", total=episodes) as update:
+    with bar("episode", console, total=episodes, log=say) as update:
         train_by_episodes(
             loaded,
             episodes=episodes,
@@ -190,6 +186,7 @@ def _over_episodes(
 def _from_records(
     study: str, requested: Wanted, out: Path, seed: int, overrides: list[str], home: Path
 ) -> None:
+    from fleetsim.progress import bar
     from fleetsim.selector_training.record_training import settings_of, train_from_records
     from fleetsim.selector_training.study_records import collected
     from fleetsim.studies.run_store import RunStore
@@ -197,7 +194,7 @@ def _from_records(
 
     settings = settings_of(overrides)
     loaded = load_study(study)
-    with _bar("reading runs", total=len(loaded.runs)) as update:
+    with bar("reading runs", console, total=len(loaded.runs), log=say) as update:
         fleets = collected(
             loaded, RunStore(home), requested, on_run=lambda done, planned: update(done, "")
         )
@@ -213,7 +210,7 @@ def _from_records(
             f" {of('control_kendall')}, {of('control_spearman')})"
         )
 
-    with _bar("fitting", total=len(fleets)) as update:
+    with bar("fitting", console, total=len(fleets), log=say) as update:
         train_from_records(
             fleets,
             settings,
@@ -226,33 +223,6 @@ def _from_records(
             ),
             on_fleet=report,
         )
-
-
-@contextmanager
-def _bar(name: str, *, total: float) -> Iterator[Callable[[float, str], None]]:
-    """Show a progress bar on a terminal, elsewhere a line every half a minute."""
-    if not console.is_terminal:
-        from fleetsim.progress import LOGGED_EVERY_S
-
-        printed_at_s = time.monotonic()
-
-        def log(done: float, state: str) -> None:
-            nonlocal printed_at_s
-            if time.monotonic() - printed_at_s >= LOGGED_EVERY_S:
-                printed_at_s = time.monotonic()
-                say(f"{name} {done:.4g} of {total:.4g}  {state}")
-
-        yield log
-        return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.fields[state]}"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console, transient=True) as bar:
-        line = bar.add_task(name, total=total, state="")
-        yield lambda done, state: bar.update(line, completed=done, state=state)
 
 
 def _command() -> str:

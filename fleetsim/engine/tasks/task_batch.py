@@ -18,7 +18,7 @@ charged when a task ends (`settle`), for failed tasks too. Ties follow `event_or
 """
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -41,7 +41,6 @@ from fleetsim.engine.tasks.interruption import (
     PartialSettings,
     PausePolicy,
 )
-from fleetsim.engine.tasks.lost_clients import TransferTimelines, until_lost
 from fleetsim.engine.tasks.phase_segments import Phase, Used
 from fleetsim.engine.tasks.task import Task
 from fleetsim.engine.tasks.task_outcomes import DELIVERED, MEMORY, SegmentPlan, TaskOutcomes
@@ -49,9 +48,12 @@ from fleetsim.engine.world import World
 from fleetsim.fleet.devices.compute import num_steps, work_flop
 from fleetsim.fleet.network.direction import Direction
 from fleetsim.fleet.population import Fleet
+from fleetsim.fleet.timeline import Timelines
 from fleetsim.units import BIT_PER_BYTE
 
 _NONE = np.empty(0, dtype=np.int64)
+_LaidOut = list[tuple[IntArray, Timelines]]
+"""Pairs of rows and the timelines of their transfers, from `Channel.transfers`."""
 
 
 class TaskBatch(TaskOutcomes):
@@ -122,7 +124,7 @@ class TaskBatch(TaskOutcomes):
         radio = fleet.radios_at(clients, start_s)
         is_asleep = state.is_asleep(radio, start_s)
 
-        def lay_out(lost_at_s: FloatArray) -> TransferTimelines:
+        def lay_out(lost_at_s: FloatArray) -> _LaidOut:
             laid_out = fleet.access.transfers(
                 clients, direction, start_s, bit, radio, is_asleep, lost_at_s, more_round_trips
             )
@@ -132,7 +134,7 @@ class TaskBatch(TaskOutcomes):
             ]
 
         stays = []
-        for at, laid_out in until_lost(lay_out, state, self.lost_at_s(moving)):
+        for at, laid_out in _until_lost(lay_out, state, self.lost_at_s(moving)):
             timelines = laid_out
             if phase == Phase.UPLOAD and self._arrives is not None:
                 is_complete = laid_out.is_complete & self._arrives[moving[at]]
@@ -274,6 +276,37 @@ class TaskBatch(TaskOutcomes):
             for row, task in enumerate(self.tasks)
             if task.job is not None and delivers[row]
         ]
+
+
+def _until_lost(
+    lay_out: Callable[[FloatArray], _LaidOut], state: ClientState, lost_at_s: FloatArray
+) -> _LaidOut:
+    """Return the transfers of n tasks in which a client holds its share only until it is lost.
+
+    `lay_out` gives the transfers for the moments at which clients are lost [n]. They are lost at
+    `lost_at_s` [n], or inf, but for their batteries, whose state is that before the transfers.
+
+    A lost client leaves its share to the others, which finish sooner, or draw more power and reach
+    their cut-off level sooner. So the moment of a loss depends on earlier losses, but never on
+    later ones: given all losses up to a moment, the first battery that meets its cut-off level
+    afterwards does so at the right time. This needs one timeline per battery that fails, plus one.
+    """
+    while True:
+        laid_out = lay_out(lost_at_s)
+        if state.fleet.links is None or not state.fleet.batteries.has_any:
+            return laid_out
+        empty_s = np.full(lost_at_s.size, np.inf)
+        for at, timelines in laid_out:
+            end_s = np.minimum(timelines.end_s, lost_at_s[at])
+            spent_j = timelines.energy_until(end_s)
+            at_risk = (~state.take(at).is_safe(timelines, spent_j, end_s)).nonzero()[0]
+            rows, end_s = at[at_risk], end_s[at_risk]
+            _, met_s = state.take(rows).drained(timelines.take(at_risk), spent_j[at_risk], end_s)
+            empty_s[rows] = np.where(met_s < end_s, met_s, np.inf)
+        first_s = empty_s.min()
+        if first_s == np.inf:
+            return laid_out
+        lost_at_s = np.where(empty_s == first_s, first_s, lost_at_s)
 
 
 def _takes_steps(work: Work) -> bool:
