@@ -109,17 +109,6 @@ def test_validate_says_of_a_shortage_what_run_says(case, here, both):
     assert message in both(text)
 
 
-def test_a_table_of_texts_that_are_too_few_is_found_by_validate(here, both):
-    (here / "own").mkdir()
-    rows = [f"{user},a word,{user % 2}" for user in range(10) for _ in range(5)]
-    (here / "own" / "t.csv").write_text("\n".join(["user,text,label", *rows]) + "\n")
-    data = "{kind: labelled-text, folder: own, file: t.csv}"
-    text = GOOD.replace("{kind: digits}", data).replace("size: 8", "size: 41")
-
-    # A fifth of each user's five texts is for testing.
-    assert "41 clients are more than the 40 training samples" in both(text)
-
-
 def test_elements_are_not_read_for_a_size(here):
     # 64 MiB of labels, a hole in the file.
     path = here / "train-labels-idx1-ubyte"

@@ -51,33 +51,22 @@ def test_a_trace_is_shown_by_its_readme_and_copied_with_all_files(command):
 @pytest.mark.parametrize(
     ("kind", "name"), [("scenario", "quickstart"), ("trace", "commute-5g"), ("device", "pixel-6")]
 )
-def test_nothing_is_overwritten_without_force(kind, name, command):
-    assert command("copy", kind, name, "mine").code == 0
-    taken = Path("mine/README.md" if kind == "trace" else "mine")
-    taken.write_text("own")
-    # A folder as DEST is a place to copy into, so the trace's own name is given.
-    dest = "." if kind == "trace" else "mine"
+def test_nothing_is_overwritten_without_force_and_other_files_stay(kind, name, command):
+    copied = command("copy", kind, name, ".").out.split(": ")[1].strip()
+    taken, beside = Path(copied), Path("notes.txt")
     if kind == "trace":
-        Path("mine").rename(name)
-        taken = Path(name, "README.md")
+        taken, beside = Path(copied, "README.md"), Path(copied, "notes.txt")
+    taken.write_text("mine")
+    beside.write_text("mine")
 
-    refused = command("copy", kind, name, dest)
+    refused = command("copy", kind, name, ".")
 
     assert refused.code == 2
     assert "exists already; choose another DEST, or give --force" in refused.err
-    assert taken.read_text("utf-8") == "own"
-    assert command("copy", kind, name, dest, "--force").code == 0
-    assert taken.read_text("utf-8") != "own"
-
-
-def test_force_replaces_the_files_of_a_trace_and_leaves_others(command):
-    Path("people-week").mkdir()
-    Path("people-week/notes.txt").write_text("own")
-
-    assert command("copy", "trace", "people-week", ".", "--force").code == 0
-    assert {path.name for path in Path("people-week").iterdir()} == {
-        *("README.md", "make.py", "states.csv.gz", "users.csv.gz", "notes.txt")
-    }
+    assert taken.read_text("utf-8") == "mine"
+    assert command("copy", kind, name, ".", "--force").code == 0
+    assert taken.read_text("utf-8") != "mine"
+    assert beside.read_text("utf-8") == "mine"
 
 
 def test_a_copy_of_a_scenario_and_of_a_study_is_the_same_run(command):

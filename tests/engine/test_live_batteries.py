@@ -200,14 +200,12 @@ def test_rounds_say_how_full_the_batteries_are_and_who_is_off(tiny):
     assert first.num_off == 0
     assert first.battery_low_fraction <= first.battery_high_fraction
     assert first.battery_low_fraction < 1.0
-
-
-def test_a_fleet_on_mains_says_nothing_of_batteries(tiny):
-    tiny.run(size=4)
-
-    assert tiny.recorder.rounds[0].num_off is None
-    assert tiny.server_ran.clients().battery_charged_j is None
-    assert math.isnan(tiny.server_ran.clients().battery_fraction[0])
+    # A fleet on mains says nothing of batteries.
+    mains = Tiny(tiny.folder)
+    mains.run()
+    assert mains.recorder.rounds[0].num_off is None
+    assert mains.server_ran.clients().battery_charged_j is None
+    assert math.isnan(mains.server_ran.clients().battery_fraction[0])
 
 
 @pytest.mark.parametrize(

@@ -134,19 +134,6 @@ def test_resume_begins_where_there_is_no_run_and_leaves_it_when_complete(
 
 
 @pytest.mark.slow
-def test_a_requeued_job_without_a_folder_of_its_own_has_one_run(
-    scenario, whole, tmp_path, monkeypatch
-):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(KeyboardInterrupt):
-        simulate.run(scenario, resume=True, on_progress=interrupt)
-    runs = [simulate.run(scenario, resume=True) for _ in range(2)]
-
-    assert [path.name for path in (tmp_path / "runs").iterdir()] == [runs[0].folder.name]
-    assert [run.manifest.digest for run in runs] == [whole.manifest.digest] * 2
-
-
-@pytest.mark.slow
 def test_an_interrupt_before_the_first_round_says_how_to_go_on(scenario, tmp_path, monkeypatch):
     out = tmp_path / "run"
     with monkeypatch.context() as patch:

@@ -152,14 +152,12 @@ class Teller(FirstCome):
         return self.answers[len(self.outcomes) - 1]
 
 
-@pytest.mark.parametrize(
-    ("selector", "texts"),
-    [(Teller({"loss": 0.5}, {}), ['{"loss": 0.5}', None]), (FirstCome(), [None, None])],
-)
-def test_numbers_are_recorded_with_the_round_that_was_just_observed(tiny, selector, texts):
-    tiny.run(selector=selector, stop={"rounds": 2})
+def test_numbers_are_recorded_with_the_round_that_was_just_observed(tiny):
+    tiny.run(selector=Teller({"loss": 0.5}, {}), stop={"rounds": 2})
+    tiny.run(selector=FirstCome(), stop={"rounds": 1})
 
-    assert [row.selector_diagnostics for row in tiny.recorder.rounds] == texts
+    texts = [row.selector_diagnostics for row in tiny.recorder.rounds]
+    assert texts == ['{"loss": 0.5}', None, None]
 
 
 def test_a_round_whose_numbers_are_refused_leaves_no_task_either(tiny):

@@ -49,9 +49,11 @@ def waited_j(row: TaskRow | RoundRow) -> float:
     return row.energy_enlisted_idle_j
 
 
-def test_whoever_is_done_waits_for_the_slowest_at_idle_power(waiting):
-    waiting.run()
-    ends_s = task_s(300)
+@pytest.mark.parametrize(("deadline_s", "ends_s"), [(None, task_s(300)), (150.0, 150.0)])
+def test_whoever_is_done_waits_for_the_slowest_or_the_deadline_at_idle_power(
+    waiting, deadline_s, ends_s
+):
+    waiting.run(server={"cohort": 3, "deadline_s": deadline_s})
     expected = {0: IDLE_W * (ends_s - task_s(100)), 1: IDLE_W * (ends_s - task_s(200)), 2: 0.0}
     (row,), tasks = waiting.recorder.rounds, waiting.recorder.tasks
     clients = waiting.server_ran.clients()
@@ -61,9 +63,11 @@ def test_whoever_is_done_waits_for_the_slowest_at_idle_power(waiting):
     assert clients.energy_enlisted_idle_j == pytest.approx(list(expected.values()))
     # A client does not report what its waiting will cost.
     reported_j = [report.energy_j for report in waiting.selector.outcomes[0].reports]
-    assert reported_j == pytest.approx([task.energy_j - waited_j(task) for task in tasks])
+    spent_j = [task.energy_j - waited_j(task) for task in tasks]
+    late = [] if deadline_s is None else [None]  # it does not report at all
+    assert reported_j == pytest.approx([*spent_j[: 3 - len(late)], *late])
     assert row.energy_j == row.energy_total_j
-    assert row.energy_j == pytest.approx(sum(reported_j) + sum(expected.values()))
+    assert row.energy_j == pytest.approx(sum(spent_j) + sum(expected.values()))
     # The task itself costs what it did: its idle power is that of the task alone.
     assert tasks[0].energy_idle_j == pytest.approx(IDLE_W * task_s(100))
 
@@ -79,15 +83,6 @@ def test_without_the_charge_nothing_else_differs(waiting):
     assert free.tasks == [row._replace(energy_enlisted_idle_j=None) for row in charged.tasks]
     unpaid_j = [paid.energy_j - waited_j(paid) for paid in charged.rounds]
     assert [row.energy_j for row in free.rounds] == pytest.approx(unpaid_j)
-
-
-def test_everybody_in_time_waits_for_the_deadline_and_nobody_else(waiting):
-    waiting.run(server={"cohort": 3, "deadline_s": 150.0})
-
-    assert waiting.recorder.tasks[2].outcome is Outcome.LATE
-    assert waits_j(waiting) == pytest.approx(
-        {0: IDLE_W * (150.0 - task_s(100)), 1: IDLE_W * (150.0 - task_s(200)), 2: 0.0}
-    )
 
 
 def test_the_wait_is_over_when_the_owner_takes_the_device_away(waiting):

@@ -21,7 +21,6 @@ from pydantic import TypeAdapter
 from fleetsim.contracts import (
     MemoryRecorder,
     Outcome,
-    ProbeRequest,
     Purpose,
     TaskRow,
     Work,
@@ -43,7 +42,7 @@ from tests.engine.batches import (
     world_of,
 )
 from tests.engine.tasks.away import walked
-from tests.engine.tiny import COST, FirstCome, KnownTrainer, Tiny, task_energies
+from tests.engine.tiny import COST, KnownTrainer, Tiny, task_energies
 
 STEP_S = 0.02 + 0.0105 + 150 / 4.958
 COMPUTE_S = 2 * STEP_S
@@ -152,15 +151,6 @@ def test_a_process_that_does_not_run_does_not_die(tiny):
         waits = 0.0 if there.finished_at_s <= 21.0 else 1000.0
         assert here.finished_at_s == pytest.approx(there.finished_at_s + waits)
         assert here.energy_compute_j == pytest.approx(there.energy_compute_j)
-
-
-def test_a_probe_is_paused_too(tiny):
-    work = Work(WorkKind.EVALUATE)
-    tiny.selector = FirstCome({1: [ProbeRequest(0, work)]})
-    row = one_task(tiny, PAUSE, trace="0,1,0,1,0 5,0,0,1,0 9,1,0,1,0")
-
-    assert (row.purpose, row.outcome, row.paused_s) == (Purpose.PROBE, Outcome.DELIVERED, 4.0)
-    assert row.completed_fraction is None
 
 
 stays = st.lists(st.tuples(st.integers(1, 30), st.integers(1, 30)), min_size=1, max_size=8)
