@@ -95,7 +95,8 @@ def taking(
 def described(function: F) -> F:
     """Add to a docstring's `Args` the settings of a run that the function takes and leaves out."""
     head, raises, rest = (function.__doc__ or "").partition("\n\n    Raises:")
-    names = [name for name, one in signature(function).parameters.items() if one.kind != _KEYWORDS]
+    parameters = signature(function).parameters.items()
+    names = [name for name, one in parameters if one.kind != Parameter.VAR_KEYWORD]
     lines = [
         f"        {name}: {text}"
         for name, text in _descriptions().items()
@@ -125,6 +126,3 @@ def _descriptions() -> dict[str, str]:
             name, _, text = entry.partition(": ")
             texts[name] = text
     return {field.name: texts.get(field.name, "") for field in fields(RunSettings)}
-
-
-_KEYWORDS = Parameter.VAR_KEYWORD

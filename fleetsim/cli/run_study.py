@@ -7,7 +7,7 @@ import shlex
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -218,12 +218,9 @@ def _load(study: str, overrides: list[str] | None, plugin: list[str] | None) -> 
     from fleetsim.studies.study import load_study
 
     loaded = load_study(study, overrides or (), plugin=plugin)
-    lines = [
-        line
-        for scenario in loaded.cells.values()
-        for line in scenario_warnings(scenario, train=loaded.settings.train)
-    ]
-    for line in dict.fromkeys(lines):
+    train = loaded.settings.train
+    each = (scenario_warnings(scenario, train=train) for scenario in loaded.cells.values())
+    for line in dict.fromkeys(chain.from_iterable(each)):
         say(f"warning: {line}")
     return loaded
 

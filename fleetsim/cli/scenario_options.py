@@ -16,13 +16,8 @@ if TYPE_CHECKING:
 _MAX_SEED = 2**63 - 1
 
 
-class FigureFormat(StrEnum):
-    """Formats of figures as files."""
-
-    PDF = "pdf"
-    PNG = "png"
-    SVG = "svg"
-
+# Typer takes no list of literals.
+FigureFormat = StrEnum("FigureFormat", ["PDF", "PNG", "SVG"])
 
 ScenarioArgument = Annotated[
     str,

@@ -233,13 +233,10 @@ def calibrate(
 def _window(option: str, text: str) -> tuple[float, float]:
     from fleetsim.errors import ScenarioError
 
-    begin, colon, end = text.partition(":")
+    begin, _, end = text.partition(":")
     try:
-        window = float(begin), float(end)
+        return float(begin), float(end)
     except ValueError:
-        window = None
-    if not colon or window is None:
         raise ScenarioError(
             f"device calibrate: {option} {text}: must be FROM:TO in seconds, such as 5:65"
-        )
-    return window
+        ) from None

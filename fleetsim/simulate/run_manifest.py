@@ -39,13 +39,6 @@ def tracked_run(scenario: Scenario, folder: Path, state: State | None) -> Tracke
     )
 
 
-def warnings_of(scenario: Scenario, prepared: PreparedTask) -> tuple[str, ...]:
-    """Return warnings about the scenario, with those that only its network can tell."""
-    result = scenario_warnings(scenario, train=prepared.trainer_kind != UNTRAINED)
-    slow = transformer_warning(scenario, prepared.cost)
-    return tuple(result) if slow is None or slow in result else (*result, slow)
-
-
 def begun_manifest(scenario: Scenario, platform: PlatformRecord, **others: Any) -> Manifest:
     """Return the manifest of a run on a scenario's fleet that begins now, with other fields."""
     profiles = [
@@ -76,6 +69,10 @@ def manifest_of(
 ) -> Manifest:
     """Return the manifest of a run of the scenario that begins now."""
     labels, weights = prepared.test_labels, weights_of(scenario.server.selector)
+    warnings = scenario_warnings(scenario, train=prepared.trainer_kind != UNTRAINED)
+    slow = transformer_warning(scenario, prepared.cost)
+    if slow is not None and slow not in warnings:  # only its network can tell
+        warnings = [*warnings, slow]
     return begun_manifest(
         scenario,
         platform,
@@ -113,7 +110,7 @@ def manifest_of(
         ),
         world_hash=scenario.world_hash,
         versions=versions(),
-        warnings=warnings_of(scenario, prepared),
+        warnings=tuple(warnings),
         baseline=None if labels is None else Baseline.of(labels),
     )
 

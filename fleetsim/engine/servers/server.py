@@ -128,7 +128,7 @@ class Server(ABC):
 
     def clients(self) -> ClientColumns:
         """Return the clients table at this moment."""
-        is_charged = self._parts.energy.idle == "charged"
+        is_charged = self._launcher.waiting.is_charged
         return client_columns(self._world, self.now_s, charges_enlisted=is_charged)
 
     def _reached(self) -> StopReason | None:

@@ -47,7 +47,6 @@ from fleetsim.engine.tasks.task_outcomes import DELIVERED, MEMORY, SegmentPlan, 
 from fleetsim.engine.world import World
 from fleetsim.fleet.devices.compute import num_steps, work_flop
 from fleetsim.fleet.network.direction import Direction
-from fleetsim.fleet.population import Fleet
 from fleetsim.fleet.timeline import Timelines
 from fleetsim.units import BIT_PER_BYTE
 
@@ -210,16 +209,29 @@ class TaskBatch(TaskOutcomes):
         return stays
 
     def _ask_resources(self, rows: IntArray) -> None:
+        fleet = self._world.fleet
         for row in rows.tolist():
-            if self.tasks[row].asks_resources:
-                self.resources[row] = resources_of(
-                    self._world.fleet,
-                    self.tasks[row].client,
-                    float(self.end_s[row]),
-                    level_j=float(self.state.charge.level_j[row]),
-                    cost=self._cost,
-                    batch_size=self._batch_size,
-                )
+            if not self.tasks[row].asks_resources:
+                continue
+            client, now_s = self.tasks[row].client, float(self.end_s[row])
+            state = fleet.usage.state_at_one(client, now_s)
+            epoch_s = fleet.epoch_s(client, self._cost, self._batch_size)
+            level_j = float(self.state.charge.level_j[row])
+            capacity_j = float(fleet.batteries.capacity_j[client])
+            self.resources[row] = Resources(
+                flop_per_s=fleet.conv_flop_per_s(client),
+                ram_byte=fleet.profile(client).ram_byte,
+                load_fraction=state.load,
+                is_charging=state.charging,
+                is_unmetered=state.unmetered,
+                battery_fraction=None if np.isnan(level_j) else level_j / capacity_j,
+                samples_per_s=(1.0 - state.load) * float(fleet.num_samples[client]) / epoch_s,
+                down_bit_per_s=fleet.rate_at(client, Direction.DOWN, now_s),
+                up_bit_per_s=fleet.rate_at(client, Direction.UP, now_s),
+                free_ram_byte=None
+                if fleet.memory is None
+                else float(fleet.memory.free_byte[client]),
+            )
 
     # --- interruptions ----------------------------------------------------------------------------
 
@@ -317,24 +329,3 @@ def _takes_steps(work: Work) -> bool:
 
 def _in_order(parts: Sequence[IntArray]) -> IntArray:
     return parts[0] if len(parts) == 1 else np.sort(np.concatenate([_NONE, *parts]))
-
-
-def resources_of(
-    fleet: Fleet, client: int, now_s: float, *, level_j: float, cost: ModelCost, batch_size: int
-) -> Resources:
-    """Return what a client with this battery level (NaN on mains) reports at a moment."""
-    state = fleet.usage.state_at_one(client, now_s)
-    epoch_s = fleet.epoch_s(client, cost, batch_size)
-    capacity_j = float(fleet.batteries.capacity_j[client])
-    return Resources(
-        flop_per_s=fleet.conv_flop_per_s(client),
-        ram_byte=fleet.profile(client).ram_byte,
-        load_fraction=state.load,
-        is_charging=state.charging,
-        is_unmetered=state.unmetered,
-        battery_fraction=None if np.isnan(level_j) else level_j / capacity_j,
-        samples_per_s=(1.0 - state.load) * float(fleet.num_samples[client]) / epoch_s,
-        down_bit_per_s=fleet.rate_at(client, Direction.DOWN, now_s),
-        up_bit_per_s=fleet.rate_at(client, Direction.UP, now_s),
-        free_ram_byte=None if fleet.memory is None else float(fleet.memory.free_byte[client]),
-    )
