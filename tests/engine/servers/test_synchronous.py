@@ -276,8 +276,6 @@ def test_who_keeps_its_model_to_itself_says_how_far_it_has_moved_and_uploads_not
 
 
 def test_a_probe_of_somebody_who_is_not_there_comes_back_as_offline_and_costs_nothing(tiny):
-    """One of two clients is offline."""
-
     class AsksTheOther(FirstCome):
         def probe(self, view):
             absent = 1 - int(view.candidates[0])
@@ -392,8 +390,7 @@ def test_opinions_and_beliefs_go_on_record_with_the_answers(tiny, deadline_s, as
     """An opinion is an accuracy that was measured and asked for as one."""
     opinion = ProbeRequest(3, EVALUATE, is_opinion=True, belief=0.5)
     exchange = ProbeRequest(2, NOTHING, needs_model=False, is_opinion=True, belief=0.75)
-    tiny.server = {"cohort": 2, "deadline_s": deadline_s}
-    tiny.trainer = Evaluates()
+    tiny.server, tiny.trainer = {"cohort": 2, "deadline_s": deadline_s}, Evaluates()
     tiny.run(selector=FirstCome({1: [opinion, ProbeRequest(1, EVALUATE), exchange]}))
     columns = [(row.client, row.opinion, row.belief) for row in tiny.recorder.tasks]
 
