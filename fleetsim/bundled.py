@@ -56,8 +56,8 @@ def find(kind: Kind, name: str, *, beside: Path | None = None) -> Path | None:
     if name in _names(folder(kind), suffix):
         return bundled
     for home in (beside, Path()):
-        if home is not None and paths.kind_of(own := home / name) is not None:
-            return own
+        if home is not None and paths.kind_of(user_path := home / name) is not None:
+            return user_path
     return None
 
 

@@ -114,18 +114,20 @@ def _traces() -> Listing:
 
 
 def _scenarios() -> Listing:
-    rows = []
-    for name in bundled.names("scenarios"):
-        first = (bundled.folder("scenarios") / f"{name}.yaml").read_text("utf-8").splitlines()[0]
-        rows.append((name, first.removeprefix("# ")))
+    folder = bundled.folder("scenarios")
+    rows = [
+        (name, (folder / f"{name}.yaml").read_text("utf-8").splitlines()[0].removeprefix("# "))
+        for name in bundled.names("scenarios")
+    ]
     return Listing(("name", "question"), rows, "Run one with `fleetsim run NAME`.")
 
 
 def _studies() -> Listing:
-    rows = []
-    for name in bundled.names("studies"):
-        found = strict_yaml.read(bundled.folder("studies") / f"{name}.yaml").data
-        rows.append((name, str(found["question"])))
+    folder = bundled.folder("studies")
+    rows = [
+        (name, str(strict_yaml.read(folder / f"{name}.yaml").data["question"]))
+        for name in bundled.names("studies")
+    ]
     return Listing(("name", "question"), rows, "Run one with `fleetsim study run NAME`.")
 
 

@@ -119,8 +119,12 @@ def run(  # noqa: D417 - others are described by RunSettings
         "model": model,
     }
     parts = [given_plugin(kind, part) for kind, part in given.items() if part is not None]
-    named, own = told_apart(trackers)
-    plugins = [*load_plugins(plugin), *parts, *(given_plugin("tracker", one) for one in own)]
+    named, user_trackers = told_apart(trackers)
+    plugins = [
+        *load_plugins(plugin),
+        *parts,
+        *(given_plugin("tracker", one) for one in user_trackers),
+    ]
     followers = trackers_named(named)
     loaded = load(scenario, changes, seed=seed, plugin=plugins)
     # Imported here: `help(fleetsim)` and a faulty scenario must not wait for torch.

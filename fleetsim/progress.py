@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import html
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -37,23 +37,10 @@ def watch(
     if not console.is_terminal:
         yield logged(scenario, log)
         return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.fields[state]}"),
-        TimeRemainingColumn(),
-    )
-    with Bar(*columns, console=console, transient=True) as bar:
-        line = bar.add_task(scenario.name, total=1.0, state="")
-
-        def show(progress: Progress) -> None:
-            bar.update(
-                line,
-                completed=fraction_done(scenario.stop, progress),
-                state=progress_text(progress),
-            )
-
-        yield show
+    with bar(scenario.name, console) as update:
+        yield lambda progress: update(
+            fraction_done(scenario.stop, progress), progress_text(progress)
+        )
 
 
 @contextmanager
@@ -107,9 +94,9 @@ def bar_html(done_fraction: float, *lines: str) -> str:
     >>> bar_html(0.25, "a < b")
     '<div style="font-family: monospace"><progress value="0.250"></progress> a &lt; b</div>'
     """
-    said = "<br>".join(html.escape(line).replace("  ", "&nbsp; ") for line in lines)
+    text = "<br>".join(html.escape(line).replace("  ", "&nbsp; ") for line in lines)
     bar = f'<progress value="{done_fraction:.3f}"></progress>'
-    return f'<div style="font-family: monospace">{bar} {said}</div>'
+    return f'<div style="font-family: monospace">{bar} {text}</div>'
 
 
 def logged(
@@ -119,40 +106,52 @@ def logged(
     clock: Callable[[], float] = time.monotonic,
 ) -> Callable[[Progress], None]:
     """Return a display that writes a line at most every half a minute of the clock."""
-    due_s = clock() + LOGGED_EVERY_S
+    write = _now_and_then(log, clock)
 
     def show(progress: Progress) -> None:
-        nonlocal due_s
-        if clock() < due_s:
-            return
-        due_s = clock() + LOGGED_EVERY_S
         done = fraction_done(scenario.stop, progress)
-        log(f"{scenario.name}: {done:.0%}  {progress_text(progress)}")
+        write(f"{scenario.name}: {done:.0%}  {progress_text(progress)}")
 
     return show
 
 
-@contextmanager
-def steps(names: Sequence[str], console: PlainConsole) -> Iterator[Callable[[str], None]]:
-    """Show a live line with the step in progress; call the yielded function as each begins."""
-    if not console.is_terminal:
-        yield lambda name: None
-        return
-    with Bar(TextColumn("{task.description}"), BarColumn(), console=console, transient=True) as bar:
-        line = bar.add_task("", total=len(names))
-        yield lambda name: bar.update(line, description=name, completed=names.index(name))
+def _now_and_then(log: Callable[[str], None], clock: Callable[[], float]) -> Callable[[str], None]:
+    due_s = clock() + LOGGED_EVERY_S
+
+    def write(line: str) -> None:
+        nonlocal due_s
+        if clock() >= due_s:
+            due_s = clock() + LOGGED_EVERY_S
+            log(line)
+
+    return write
 
 
 @contextmanager
-def share(name: str, console: PlainConsole) -> Iterator[Callable[[float], None]]:
-    """Show a live line with the share that is done; call the yielded function as it grows."""
+def bar(
+    name: str,
+    console: PlainConsole,
+    *,
+    total: float = 1.0,
+    log: Callable[[str], None] = lambda line: None,
+) -> Iterator[Callable[[float, str], None]]:
+    """Show a live line with what is done and its state, or lines to `log` now and then.
+
+    Call the yielded function with both as they change.
+    """
     if not console.is_terminal:
-        yield lambda done_fraction: None
+        write = _now_and_then(log, time.monotonic)
+        yield lambda done, state: write(f"{name} {done:.4g} of {total:.4g}  {state}")
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
-    with Bar(*columns, console=console, transient=True) as bar:
-        line = bar.add_task(name, total=1.0)
-        yield lambda done_fraction: bar.update(line, completed=done_fraction)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[state]}"),
+        TimeRemainingColumn(),
+    )
+    with Bar(*columns, console=console, transient=True) as live:
+        line = live.add_task(name, total=total, state="")
+        yield lambda done, state: live.update(line, completed=done, state=state)
 
 
 def fraction_done(stop: StopSettings, progress: Progress) -> float:

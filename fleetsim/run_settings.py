@@ -84,9 +84,9 @@ def taking(
         def call(first: S, *arguments: P.args, **keywords: P.kwargs) -> R:
             return function(first, make(*arguments, **keywords))
 
-        own = signature(function)
-        parameters = [next(iter(own.parameters.values())), *signature(make).parameters.values()]
-        vars(call)["__signature__"] = own.replace(parameters=parameters)
+        inner = signature(function)
+        parameters = [next(iter(inner.parameters.values())), *signature(make).parameters.values()]
+        vars(call)["__signature__"] = inner.replace(parameters=parameters)
         return cast("Callable[Concatenate[S, P], R]", call)
 
     return decorate
@@ -95,7 +95,8 @@ def taking(
 def described(function: F) -> F:
     """Add to a docstring's `Args` the settings of a run that the function takes and leaves out."""
     head, raises, rest = (function.__doc__ or "").partition("\n\n    Raises:")
-    names = [name for name, one in signature(function).parameters.items() if one.kind != _KEYWORDS]
+    parameters = signature(function).parameters.items()
+    names = [name for name, one in parameters if one.kind != Parameter.VAR_KEYWORD]
     lines = [
         f"        {name}: {text}"
         for name, text in _descriptions().items()
@@ -118,13 +119,10 @@ def help_of(name: str) -> str:
 
 def _descriptions() -> dict[str, str]:
     """Return the description of every setting, as it is written above."""
-    found = {}
+    texts = {}
     for record in (RunFolderSettings, RunSettings):
         attributes = (record.__doc__ or "").partition("Attributes:\n")[2]
         for entry in re.split(r"\n {8}(?! )", f"\n{attributes.rstrip()}")[1:]:
             name, _, text = entry.partition(": ")
-            found[name] = text
-    return {field.name: found.get(field.name, "") for field in fields(RunSettings)}
-
-
-_KEYWORDS = Parameter.VAR_KEYWORD
+            texts[name] = text
+    return {field.name: texts.get(field.name, "") for field in fields(RunSettings)}

@@ -74,10 +74,10 @@ class Settings(BaseModel):
     @classmethod
     def _joined(cls, attribute: str) -> dict[str, Any]:
         """Return a mapping of this class and of its parents; the class itself has priority."""
-        found: dict[str, Any] = {}
+        joined: dict[str, Any] = {}
         for parent in reversed(cls.__mro__):
-            found |= parent.__dict__.get(attribute, {})
-        return found
+            joined |= parent.__dict__.get(attribute, {})
+        return joined
 
 
 def stated_value(value: Any, plain: Any) -> Any:

@@ -12,7 +12,7 @@
 
 import math
 from collections.abc import Mapping
-from types import MappingProxyType
+from typing import Final
 
 BIT_PER_BYTE = 8
 BYTE_PER_MIB = 1 << 20
@@ -27,64 +27,45 @@ BIT_PER_MBIT = 1e6
 FLOP_PER_GFLOP = 1e9
 PARAMETERS_PER_MPARAM = 1e6
 
-BIT_PER_S_OF: Mapping[str, float] = MappingProxyType(
-    {
-        "bit/s": 1.0,
-        "bps": 1.0,
-        "kbit/s": 1e3,
-        "kbps": 1e3,
-        "Mbit/s": 1e6,
-        "Mbps": 1e6,
-        "Gbit/s": 1e9,
-        "Gbps": 1e9,
-        "byte/s": 8.0,
-        "B/s": 8.0,
-        "kB/s": 8e3,
-        "MB/s": 8e6,
-        "GB/s": 8e9,
-        "KiB/s": 8.0 * (1 << 10),
-        "MiB/s": 8.0 * (1 << 20),
-    }
-)
+_SI = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}
+BIT_PER_S_OF: Final[Mapping[str, float]] = {
+    **{f"{prefix}{unit}": factor for prefix, factor in _SI.items() for unit in ("bit/s", "bps")},
+    "byte/s": 8.0,
+    **{f"{prefix}B/s": 8.0 * factor for prefix, factor in _SI.items()},
+    "KiB/s": 8.0 * (1 << 10),
+    "MiB/s": 8.0 * (1 << 20),
+}
 """Bits per second of one of each unit of rates, in the spellings that tables use."""
-S_OF: Mapping[str, float] = MappingProxyType(
-    {
-        "ns": 1e-9,
-        "us": 1e-6,
-        "ms": 1e-3,
-        "s": 1.0,
-        "min": S_PER_MINUTE,
-        "h": S_PER_HOUR,
-        "d": S_PER_DAY,
-    }
-)
+S_OF: Final[Mapping[str, float]] = {
+    "ns": 1e-9,
+    "us": 1e-6,
+    "ms": 1e-3,
+    "s": 1.0,
+    "min": S_PER_MINUTE,
+    "h": S_PER_HOUR,
+    "d": S_PER_DAY,
+}
 """Seconds of one of each unit of time."""
-BYTE_OF: Mapping[str, int] = MappingProxyType(
-    {
-        "byte": 1,
-        "B": 1,
-        "kB": 10**3,
-        "MB": 10**6,
-        "GB": 10**9,
-        "KiB": 1 << 10,
-        "MiB": 1 << 20,
-        "GiB": 1 << 30,
-    }
-)
+BYTE_OF: Final[Mapping[str, int]] = {
+    "byte": 1,
+    "B": 1,
+    "kB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "KiB": 1 << 10,
+    "MiB": 1 << 20,
+    "GiB": 1 << 30,
+}
 """Bytes of one of each unit of memory."""
-FRACTION_OF: Mapping[str, float] = MappingProxyType({"fraction": 1.0, "percent": 0.01, "%": 0.01})
+FRACTION_OF: Final[Mapping[str, float]] = {"fraction": 1.0, "percent": 0.01, "%": 0.01}
 """Fraction of one of each unit of shares."""
-W_OF: Mapping[str, float] = MappingProxyType(
-    {"W": 1.0, "kW": 1e3, "mW": 1e-3, "uW": 1e-6, "nW": 1e-9}
-)
+W_OF: Final[Mapping[str, float]] = {"W": 1.0, "kW": 1e3, "mW": 1e-3, "uW": 1e-6, "nW": 1e-9}
 """Watts of one of each unit of power."""
-A_OF: Mapping[str, float] = MappingProxyType({"A": 1.0, "mA": 1e-3, "uA": 1e-6, "nA": 1e-9})
+A_OF: Final[Mapping[str, float]] = {"A": 1.0, "mA": 1e-3, "uA": 1e-6, "nA": 1e-9}
 """Amperes of one of each unit of current."""
-V_OF: Mapping[str, float] = MappingProxyType(
-    {"V": 1.0, "kV": 1e3, "mV": 1e-3, "uV": 1e-6, "nV": 1e-9}
-)
+V_OF: Final[Mapping[str, float]] = {"V": 1.0, "kV": 1e3, "mV": 1e-3, "uV": 1e-6, "nV": 1e-9}
 """Volts of one of each unit of voltage."""
-J_OF: Mapping[str, float] = MappingProxyType({"J": 1.0, "mJ": 1e-3, "uJ": 1e-6, "uWs": 1e-6})
+J_OF: Final[Mapping[str, float]] = {"J": 1.0, "mJ": 1e-3, "uJ": 1e-6, "uWs": 1e-6}
 """Joules of one of each unit of energy; power rails count microwatt-seconds."""
 
 

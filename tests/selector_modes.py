@@ -22,14 +22,14 @@ def modes() -> list[Any]:
 
 def modes_of(union: Iterable[Any]) -> list[Any]:
     """Return settings of every kind: the default ones, then one setting changed at a time."""
-    found: list[Any] = []
+    modes: list[Any] = []
     for cls in union:
         required = {
             name: field.examples[0]
             for name, field in cls.model_fields.items()
             if field.is_required()
         }
-        found.append(pytest.param(cls(**required), id=cls.model_fields["kind"].default))
+        modes.append(pytest.param(cls(**required), id=cls.model_fields["kind"].default))
         for name, field in cls.model_fields.items():
             values = list(field.examples or ())
             if name != "kind" and get_origin(field.annotation) is Literal:
@@ -38,5 +38,5 @@ def modes_of(union: Iterable[Any]) -> list[Any]:
                 if not field.is_required() and value != field.default:
                     settings = cls(**required, **{name: value})
                     kind = cls.model_fields["kind"].default
-                    found.append(pytest.param(settings, id=f"{kind}-{name}-{value}"))
-    return found
+                    modes.append(pytest.param(settings, id=f"{kind}-{name}-{value}"))
+    return modes

@@ -22,21 +22,21 @@ def all_classes() -> list[type[Settings]]:
     def below(parent: type[Settings]) -> list[type[Settings]]:
         return [c for child in parent.__subclasses__() for c in (child, *below(child))]
 
-    found = {c for c in below(Settings) if c.__module__.startswith("fleetsim.")}
-    return sorted(found, key=lambda c: (c.__module__, c.__name__))
+    classes = {c for c in below(Settings) if c.__module__.startswith("fleetsim.")}
+    return sorted(classes, key=lambda c: (c.__module__, c.__name__))
 
 
 def scenario_classes() -> list[type[Settings]]:
     """Return the settings classes that a scenario can hold, itself included."""
-    found: dict[type[Settings], None] = {Scenario: None}
+    classes: dict[type[Settings], None] = {Scenario: None}
     waiting: list[type[Settings]] = [Scenario]
     while waiting:
         for info in waiting.pop().model_fields.values():
             for leaf, _ in leaves(info.annotation, ()):
-                if isinstance(leaf, type) and issubclass(leaf, Settings) and leaf not in found:
-                    found[leaf] = None
+                if isinstance(leaf, type) and issubclass(leaf, Settings) and leaf not in classes:
+                    classes[leaf] = None
                     waiting.append(leaf)
-    return list(found)
+    return list(classes)
 
 
 def declaring(owner: type[BaseModel], name: str) -> type[BaseModel]:
@@ -56,8 +56,8 @@ def leaves(annotation: Any, constraints: tuple[Any, ...]) -> Iterator[tuple[Any,
     """Yield the innermost types of an annotation, with the constraints on each."""
     origin, args = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
-        own = tuple(c for item in args[1:] for c in _constraints(item))
-        yield from leaves(args[0], (*constraints, *own))
+        added = tuple(c for item in args[1:] for c in _constraints(item))
+        yield from leaves(args[0], (*constraints, *added))
     elif origin in (Union, UnionType):
         for arg in args:
             if arg is not NoneType:

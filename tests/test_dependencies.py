@@ -11,12 +11,12 @@ TO_TEST_WITH = {"hypothesis", "pytest", "pytest-xdist"}
 
 def lower_bounds(requirements: list[str]) -> dict[str, tuple[int, ...]]:
     """Lowest version of each requirement that names one; nothing else may be in it."""
-    found = {}
+    matches = {}
     for requirement in requirements:
         name, _, version = requirement.partition(",<")[0].partition(">=")
         if version:
-            found[name.lower()] = number(version)
-    return found
+            matches[name.lower()] = number(version)
+    return matches
 
 
 def pinned(file: str) -> dict[str, tuple[int, ...]]:
@@ -57,14 +57,14 @@ def test_every_dependency_is_pinned_at_a_version_that_is_allowed():
 
 def test_the_lock_has_a_hash_for_every_package_and_the_versions_of_the_constraints():
     lines = [line for line in (ROOT / "lock.txt").read_text("utf-8").splitlines() if line[0] != "#"]
-    found = [
+    matches = [
         re.fullmatch(r"([a-z0-9.-]+)==(\S+) --hash=sha256:[0-9a-f]{64}", line) for line in lines
     ]
-    locked = {one[1]: number(one[2].partition(".post")[0]) for one in found if one}
+    locked = {one[1]: number(one[2].partition(".post")[0]) for one in matches if one}
     pins = {name.replace("_", "-"): version for name, version in pinned("constraints.txt").items()}
     needed = lower_bounds(PROJECT["dependencies"] + PROJECT["optional-dependencies"]["dev"])
 
-    assert all(found)
+    assert all(matches)
     assert set(needed) <= set(locked)
     assert {name: locked[name] for name in pins if name in locked} == {
         name: version for name, version in pins.items() if name in locked

@@ -105,22 +105,22 @@ def test_no_two_commands_write_into_one_run_folder():
 
 
 def test_no_block_resumes_what_it_has_just_finished():
-    found = []
+    faults = []
     for page in PAGES:
         for language, block in BLOCK.findall(page.read_text("utf-8")):
             lines = block.splitlines() if language == "sh" else []
             ran = {line for line in lines if "fleetsim " in line and "--resume" not in line}
             resumed = {line.replace(" --resume", "") for line in lines if "--resume" in line}
-            found += [f"{page.relative_to(ROOT)}: {line}" for line in ran & resumed]
+            faults += [f"{page.relative_to(ROOT)}: {line}" for line in ran & resumed]
 
-    assert found == []
+    assert faults == []
 
 
 def test_commands_name_scenarios_and_studies_that_are_bundled():
     homes = (ROOT / "scenarios", ROOT / "studies")
     heads = [path for home in homes for path in home.rglob("*.yaml")]
     texts = [*PAGES, ROOT / "weights" / "README.md", *heads]
-    found = {path: unknown_names(path.read_text("utf-8")) for path in texts}
+    faults = {path: unknown_names(path.read_text("utf-8")) for path in texts}
 
     assert len(texts) > 100
-    assert {path: names for path, names in found.items() if names} == {}
+    assert {path: names for path, names in faults.items() if names} == {}

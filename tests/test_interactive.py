@@ -11,6 +11,7 @@ from fleetsim.host import notebook
 from fleetsim.host.termination import Terminated
 from fleetsim.record.run_folder import RunExistsError
 from fleetsim.schema import strict_yaml
+from tests.interrupts import interrupted
 from tests.studies.small_studies import STUDY, AtOnce
 
 SMALL = {"fleet.size": 12, "server.cohort": 3, "stop.rounds": 2}
@@ -35,13 +36,13 @@ class Cell:
 @pytest.fixture
 def cell(monkeypatch):
     """A notebook: the parts of IPython that are used."""
-    found = Cell()
-    display = SimpleNamespace(HTML=str, display=lambda html, display_id: found)
+    cell = Cell()
+    display = SimpleNamespace(HTML=str, display=lambda html, display_id: cell)
     shell = SimpleNamespace(kernel=object())
     ipython = SimpleNamespace(get_ipython=lambda: shell, display=display)
     monkeypatch.setitem(sys.modules, "IPython", ipython)
     monkeypatch.setitem(sys.modules, "IPython.display", display)
-    return found
+    return cell
 
 
 @pytest.mark.slow
@@ -92,19 +93,19 @@ def test_a_selector_of_ones_own_stays_where_other_keys_change(monkeypatch, here)
     changed = fleetsim.load(loaded, server__deadline_s=9)
 
     assert changed.data()["server"]["selector"] == {"kind": "own_uniform:Mine"}
-    assert [own.name for own in changed.plugins] == ["own_uniform:Mine"]
+    assert [plugin.name for plugin in changed.plugins] == ["own_uniform:Mine"]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "message"),
     [
         ({"server__cohort": 0}, "keyword server__cohort=0: server.cohort = 0: must be a whole"),
         ({"overrides": {"server.cohrot": 4}}, "override server.cohrot=4: .*did you mean 'cohort'"),
         ({"overrides": "server.cohort=x"}, "--set server.cohort=x: server.cohort = 'x'"),
     ],
 )
-def test_a_wrong_key_is_named_as_it_was_given(arguments, says):
-    with pytest.raises(fleetsim.ScenarioError, match=says):
+def test_a_wrong_key_is_named_as_it_was_given(arguments, message):
+    with pytest.raises(fleetsim.ScenarioError, match=message):
         fleetsim.run("quickstart", **arguments)
 
 
@@ -138,22 +139,16 @@ def test_a_run_that_exists_is_returned_if_asked_and_refused_if_not(here):
         fleetsim.run("quickstart", SMALL, out=out, train=False)
     with pytest.raises(fleetsim.ScenarioError, match="another scenario"):
         fleetsim.run("quickstart", SMALL, seed=2, out=out, train=False, exist_ok=True)
-
-
-def test_without_a_folder_the_last_run_of_the_scenario_is_returned():
-    first = fleetsim.run("quickstart", SMALL, train=False, exist_ok=True)
-
-    assert fleetsim.run("quickstart", SMALL, train=False, exist_ok=True).folder == first.folder
-    assert fleetsim.run("quickstart", SMALL, train=False).folder != first.folder
+    # Without a folder it is the last one of the scenario.
+    one, same, other = (
+        fleetsim.run("quickstart", SMALL, train=False, exist_ok=may).folder
+        for may in (True, True, False)
+    )
+    assert one == same != other
 
 
 def test_a_run_that_was_interrupted_goes_on_if_it_may_exist(here):
-    def stop(progress):
-        if progress.round == 1:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        fleetsim.run("quickstart", SMALL, out=here / "run", train=False, on_progress=stop)
+    interrupted(fleetsim.run, "quickstart", SMALL, out=here / "run", train=False)
     with pytest.raises(RunExistsError, match="an unfinished run; exist_ok=True continues it; or"):
         fleetsim.run("quickstart", SMALL, out=here / "run", train=False)
 
@@ -186,22 +181,16 @@ def test_an_interrupt_elsewhere_and_a_termination_are_as_they_were(fault, reques
     assert type(raised.value) is fault
 
 
-def test_a_notebook_shows_the_last_state_of_a_run(cell):
-    fleetsim.run("quickstart", SMALL, train=False)
+def test_a_notebook_shows_the_last_state_of_a_run_or_that_it_had_no_new_rounds(cell, here):
+    fleetsim.run("quickstart", SMALL, train=False, out=here / "run")
 
     assert notebook.is_active()
     assert '<progress value="0.000">' in cell.shown[0]
-    assert '<progress value="1.000">' in cell.shown[-1]
-    assert "quickstart&nbsp; round 2&nbsp; " in cell.shown[-1]
-
-
-def test_a_notebook_shows_that_a_complete_run_had_no_new_rounds(cell, here):
-    for _ in range(2):
-        fleetsim.run("quickstart", SMALL, train=False, out=here / "run", exist_ok=True)
-
-    bar = '<progress value="1.000"></progress> quickstart&nbsp; no new rounds</div>'
-    assert bar in cell.shown[-1]
-    assert sum(bar in shown for shown in cell.shown) == 1
+    done = '<progress value="1.000"></progress> quickstart&nbsp; '
+    assert f"{done}round 2&nbsp; " in cell.shown[-1]
+    fleetsim.run("quickstart", SMALL, train=False, out=here / "run", exist_ok=True)
+    assert f"{done}no new rounds</div>" in cell.shown[-1]
+    assert sum("no new rounds" in shown for shown in cell.shown) == 1
 
 
 @pytest.mark.parametrize("arguments", [{"progress": False}, {"on_progress": print}])

@@ -45,7 +45,7 @@ def prose_of(path: Path) -> str:
 
 def test_no_file_has_a_word_that_the_glossary_excludes():
     words = re.compile(rf"(?<![\w/])({'|'.join(not_used())})\b", re.IGNORECASE)
-    found = [
+    faults = [
         f"{path.relative_to(ROOT)}: ...{prose[max(match.start() - 30, 0) : match.end() + 30]}..."
         for path in texts()
         for prose in [prose_of(path)]
@@ -53,7 +53,7 @@ def test_no_file_has_a_word_that_the_glossary_excludes():
     ]
 
     assert len(not_used()) > 20
-    assert found == []
+    assert faults == []
 
 
 def documented(path: Path) -> Iterator[tuple[int, str]]:
@@ -66,11 +66,11 @@ def documented(path: Path) -> Iterator[tuple[int, str]]:
 
 @pytest.mark.parametrize("folder", ["fleetsim", "tests", "benchmarks", "scripts"])
 def test_no_docstring_opens_like_a_question(folder):
-    found = [
+    faults = [
         f"{path.relative_to(ROOT)}:{line}: {docstring.splitlines()[0]}"
         for path in sorted((ROOT / folder).rglob("*.py"))
         for line, docstring in documented(path)
         if QUESTION.match(docstring)
     ]
 
-    assert found == []
+    assert faults == []

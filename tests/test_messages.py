@@ -49,12 +49,12 @@ def test_what_just_fits_is_not_cut():
 
 def test_messages_to_users_quote_nothing_at_full_length():
     """No f-string of theirs has `!r`, which neither cuts nor knows where to; `quoted` does."""
-    found = []
+    faults = []
     package = Path(fleetsim.__file__).parent
     for path in package.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Call) and _name(node.func) in _RAISERS:
-                found += [
+                faults += [
                     f"{path.relative_to(package)}:{inner.lineno}: {ast.unparse(inner.value)}"
                     for inner in ast.walk(node)
                     if isinstance(inner, ast.FormattedValue)
@@ -63,7 +63,7 @@ def test_messages_to_users_quote_nothing_at_full_length():
                     and not ast.unparse(inner.value).endswith(("_j", ".kind", "[client])"))
                 ]
 
-    assert not found
+    assert not faults
 
 
 def _name(function: ast.expr) -> str:
@@ -73,10 +73,7 @@ def _name(function: ast.expr) -> str:
 @pytest.mark.parametrize(
     ("fault", "lines"),
     [
-        (
-            ScenarioError("a.yaml:3: x: missing", "a.yaml:4: y: missing"),
-            ["ScenarioError: a.yaml:3: x: missing", "a.yaml:4: y: missing"],
-        ),
+        (ScenarioError("a: missing", "b: missing"), ["ScenarioError: a: missing", "b: missing"]),
         (DataError("a\x1b[2J.csv: no such file"), ["DataError: a\\x1b[2J.csv: no such file"]),
         (DivergenceError("weights are not finite"), ["DivergenceError: weights are not finite"]),
     ],

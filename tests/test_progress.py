@@ -3,7 +3,7 @@
 from fleetsim.contracts import Progress
 from fleetsim.engine.servers.stop import StopSettings
 from fleetsim.host.plain_console import PlainConsole
-from fleetsim.progress import fraction_done, logged, share
+from fleetsim.progress import bar, fraction_done, logged
 from fleetsim.scenario import load
 
 
@@ -31,12 +31,11 @@ def test_a_run_is_as_far_as_its_nearest_stop_rule():
     assert fraction_done(stop, Progress(30, 0.0, None, 0.0, 1, 1)) == 1.0
 
 
-def test_a_share_is_shown_to_a_person_alone(capsys):
-    with share("timeline", PlainConsole(force_terminal=False)) as show:
-        show(0.5)
-    assert capsys.readouterr().out == ""
+def test_a_bar_is_shown_to_a_person_alone(capsys):
+    for is_terminal in (False, True):
+        console = PlainConsole(force_terminal=is_terminal, width=80)
+        with bar("timeline", console) as update:
+            update(0.5, "half-way")
 
-    with share("timeline", PlainConsole(force_terminal=True, width=80)) as show:
-        show(0.5)
-
-    assert "timeline" in capsys.readouterr().out
+        out = capsys.readouterr().out
+        assert ("timeline" in out, "half-way" in out) == (is_terminal, is_terminal)

@@ -13,7 +13,7 @@ and `fleetsim list` do not wait for them.
 - `list_names`: The verbs `list`, `schema` and `data fetch`.
 - `bundled_files`: The verbs `show` and `copy`: bundled files for people who installed a wheel.
 - `train_selector`: The verbs `selector train`, `selector show` and `selector break-even`.
-- `own_measurements`: The verbs `trace import` and `device calibrate`.
+- `user_measurements`: The verbs `trace import` and `device calibrate`.
 - `scenario_options`: The scenario argument and options that verbs share.
 - `completion`: Names that the shell completes; where none fits, it completes files.
 - `terminal`: Consoles, messages on stderr, and exit codes of an interrupt.

@@ -13,10 +13,10 @@ from fleetsim.cli import run_study, train_selector
 from fleetsim.cli.bundled_files import copy, show
 from fleetsim.cli.check_scenario import check_plugin, validate, validate_world
 from fleetsim.cli.list_names import fetch, list_, schema
-from fleetsim.cli.own_measurements import calibrate, import_
 from fleetsim.cli.report_runs import compare, report, timeline
 from fleetsim.cli.run_scenario import run, run_app
 from fleetsim.cli.terminal import ended, output
+from fleetsim.cli.user_measurements import calibrate, import_
 from fleetsim.host.termination import terminable
 
 

@@ -39,14 +39,13 @@ NameArgument = Annotated[
 
 def show(kind: KindArgument, name: NameArgument) -> None:
     """Print a bundled file; of a trace, its README and the names of its files."""
-    path = _found(kind, name)
-    if kind != "trace":
-        output(path.read_text("utf-8"), ends_line=False)
-        return
-    output((path / "README.md").read_text("utf-8"), ends_line=False)
-    output("\nFiles:")
-    for file in sorted(path.iterdir()):
-        output(f"  {file.name}  {file.stat().st_size:,} B")
+    path = _bundled_path(kind, name)
+    if kind == "trace":
+        files = [f"  {file.name}  {file.stat().st_size:,} B\n" for file in sorted(path.iterdir())]
+        text = "".join([(path / "README.md").read_text("utf-8"), "\nFiles:\n", *files])
+    else:
+        text = path.read_text("utf-8")
+    output(text, ends_line=False)
 
 
 def copy(
@@ -62,12 +61,12 @@ def copy(
     """Copy a bundled file, to change it; of a trace, its folder."""
     from fleetsim.host import paths
 
-    source, dest = _found(kind, name), paths.local(dest, ScenarioError)
+    source, dest = _bundled_path(kind, name), paths.local(dest, ScenarioError)
     target = dest / source.name if paths.is_folder(dest, ScenarioError) else dest
-    found, wanted = paths.kind_of(target, ScenarioError), paths.kind_of(source)
-    if found is not None and (not force or found != wanted):
+    existing, source_kind = paths.kind_of(target, ScenarioError), paths.kind_of(source)
+    if existing is not None and (not force or existing != source_kind):
         hint = "choose another DEST" if force else "choose another DEST, or give --force"
-        raise ScenarioError(f"{target}: this {found} exists already; {hint}")
+        raise ScenarioError(f"{target}: this {existing} exists already; {hint}")
     if kind == "trace":
         _copy_folder(source, target)
     else:
@@ -79,7 +78,7 @@ def copy(
     note(f"use it with: {_next(kind, source, target)}")
 
 
-def _found(kind: BundledKind, name: str) -> Path:
+def _bundled_path(kind: BundledKind, name: str) -> Path:
     of = completion.FILE_KINDS[kind]
     if name in bundled.names(of):
         path = bundled.find(of, name)

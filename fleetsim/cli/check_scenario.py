@@ -67,11 +67,8 @@ def validate(
     if full:
         output(loaded.to_yaml(), ends_line=False)
         return
-    output(f"valid: {loaded.name}")
-    for line in outline(loaded):
-        output(one_line(line))
-    for line in tried:
-        output(one_line(line))
+    lines = [f"valid: {loaded.name}", *outline(loaded), *tried]
+    output("\n".join(map(one_line, lines)))
 
 
 def _tried(scenario: Scenario) -> tuple[PreparedTask | None, list[str]]:
@@ -86,21 +83,23 @@ def _tried(scenario: Scenario) -> tuple[PreparedTask | None, list[str]]:
     task = scenario.task
     model: object = task.model  # a plug-in extends the kinds that are known here
     is_blank = isinstance(task.dataset, BlankSettings)
-    is_own = (isinstance(model, UserModelKind) or task.local.has_own_loss) and not is_blank
-    if not is_own and scenario.server.deadline_s is None:
+    has_user_code = (isinstance(model, UserModelKind) or task.local.has_own_loss) and not is_blank
+    if not has_user_code and scenario.server.deadline_s is None:
         return None, []
     from fleetsim.scenario import transformer_warning
     from fleetsim.simulate.built_parts import task_request
     from fleetsim.training.preparation import prepare_task
 
     try:
-        prepared = prepare_task(task_request(scenario), train=is_own, torch_device="cpu", workers=1)
+        prepared = prepare_task(
+            task_request(scenario), train=has_user_code, torch_device="cpu", workers=1
+        )
     except DataError as missing:
         if not isinstance(task.dataset, BlankSettings) and task.dataset.has_user_files:
             raise
         message = f"trainer: chosen by the form of the samples, and {missing}"
-        return None, [message] if is_own else []
-    if not is_own:
+        return None, [message] if has_user_code else []
+    if not has_user_code:
         return prepared, []
     if (slow := transformer_warning(scenario, prepared.cost)) is not None:
         say(f"warning: {slow}")
@@ -128,8 +127,9 @@ def check_plugin(
     from fleetsim.user import KINDS
     from fleetsim.user.check import check_plugin as check
 
-    kind = check(plugin, settings=set_ or (), on_note=output)
-    output(f"conforms: {plugin} is {KINDS[kind].noun}")
+    notes: list[str] = []
+    kind = check(plugin, settings=set_ or (), on_note=notes.append)
+    output("\n".join([*notes, f"conforms: {plugin} is {KINDS[kind].noun}"]))
 
 
 def validate_world(
@@ -142,12 +142,12 @@ def validate_world(
     Writes validation.md and figures: device times, memory, heat, fading, queues and traces, with
     errors and sources. Published traces are checked if they are below $FLEETSIM_DATA.
     """
-    from fleetsim.progress import steps
+    from fleetsim.progress import bar
     from fleetsim.validation.page import SECTION_MAKERS, write
 
-    with steps(list(SECTION_MAKERS), console) as begin:
+    with bar("", console, total=len(SECTION_MAKERS)) as update:
         sections = []
         for name, make in SECTION_MAKERS.items():
-            begin(name)
+            update(len(sections), name)
             sections.append(make())
     output(write(sections, paths.local(out)))

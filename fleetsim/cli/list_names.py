@@ -49,12 +49,12 @@ def schema(
                 "--plugin adds the keys of a plug-in to the schema of scenarios; leave it out"
                 " with study"
             )
-        found = settings.schema()
+        json_schema = settings.schema()
     else:
         from fleetsim import scenario
 
-        found = scenario.schema(plugin)
-    output(json.dumps(found, indent=2, sort_keys=True))
+        json_schema = scenario.schema(plugin)
+    output(json.dumps(json_schema, indent=2, sort_keys=True))
 
 
 def fetch(

@@ -5,19 +5,13 @@ from typing import Annotated
 
 import typer
 
-from fleetsim.cli.scenario_options import FigureFormat
+from fleetsim.cli.scenario_options import FormatOption
 from fleetsim.cli.terminal import errors, note, output
 
 RunsArgument = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders.")]
 PricesOption = Annotated[
     str | None,
     typer.Option(help="Prices of joules and hours: a YAML file or a bundled name.", metavar="FILE"),
-]
-FormatOption = Annotated[
-    list[FigureFormat] | None,
-    typer.Option(
-        "--format", help="Write the figures as such files too, as --format pdf --format png."
-    ),
 ]
 TargetOption = Annotated[
     list[float] | None,
@@ -39,11 +33,12 @@ def report(
     from fleetsim.report.pages import run_page
 
     priced = None if prices is None else load(prices, named_by="--prices")
-    for folder in runs:
-        path = run_page.write_report(
-            open_run(folder), priced=priced, targets=target or (), formats=format_ or ()
-        )
-        output(path)
+    opened = [open_run(folder) for folder in runs]
+    paths = [
+        run_page.write_report(run, priced=priced, targets=target or (), formats=format_ or ())
+        for run in opened
+    ]
+    output("\n".join(map(str, paths)))
 
 
 def compare(
@@ -82,8 +77,7 @@ def compare(
         budgets=allowed,
     )
     path = comparison.write(result, out, format_ or ())
-    output(comparison.text_table(result))
-    output(f"comparison: {path}")
+    output(f"{comparison.text_table(result)}\ncomparison: {path}")
 
 
 def timeline(
@@ -105,8 +99,8 @@ def timeline(
     ] = None,
 ) -> None:
     """Write the tasks, rounds and power of a run as a timeline that ui.perfetto.dev opens."""
-    from fleetsim import progress
     from fleetsim.errors import ScenarioError
+    from fleetsim.progress import bar
     from fleetsim.record.saved_run import open_run
     from fleetsim.report.timeline.writing import parse_ranges, write_timeline
 
@@ -115,9 +109,13 @@ def timeline(
     if len(window) > 1:
         raise ScenarioError(f"--rounds {rounds}: is more than one range; write FIRST:LAST")
     opened = open_run(run)
-    with progress.share("timeline", errors) as show:
+    with bar("timeline", errors) as update:
         path = write_timeline(
-            opened, out, clients=shown, rounds=window[0] if window else None, on_progress=show
+            opened,
+            out,
+            clients=shown,
+            rounds=window[0] if window else None,
+            on_progress=lambda done: update(done, ""),
         )
     if opened.manifest.status != "done":
         note(

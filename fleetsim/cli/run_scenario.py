@@ -176,8 +176,7 @@ def finish(done: Run, *, writes_report: bool) -> None:
     """Print the summary of a run that is done, and write its report."""
     from fleetsim.report.pages import summary
 
-    for line in summary.terminal_lines(done):
-        tell(line)
+    tell(*summary.terminal_lines(done))
     if not writes_report:
         return
     try:

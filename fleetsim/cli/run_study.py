@@ -7,14 +7,14 @@ import shlex
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fleetsim.cli import completion
-from fleetsim.cli.scenario_options import FigureFormat, PluginOption
+from fleetsim.cli.scenario_options import FormatOption, PluginOption
 from fleetsim.cli.terminal import console, ended, note, say, tell
 
 if TYPE_CHECKING:
@@ -138,28 +138,31 @@ def status(
     loaded = _load(study, set_, plugin)
     store = RunStore(home)
     reasons = store.failures(loaded.settings.name)
-    found = {planned.key: store.status(planned) for planned in loaded.runs}
+    statuses = {planned.key: store.status(planned) for planned in loaded.runs}
     damages = {
         planned.key: message for planned in loaded.runs if (message := store.damage(planned))
     }
-    found |= dict.fromkeys(damages, "damaged")
-    num_seeds = len(loaded.settings.seeds)
+    statuses |= dict.fromkeys(damages, "damaged")
     done = Counter(
-        (planned.condition, planned.arm) for planned in loaded.runs if found[planned.key] == "done"
+        (planned.condition, planned.arm)
+        for planned in loaded.runs
+        if statuses[planned.key] == "done"
     )
+    lines = []
     for condition, arm in product(loaded.conditions, loaded.arms):
-        name = ", ".join(filter(None, (condition.label, arm)))
-        tell(f"{name}: {done[condition.label, arm]} of {num_seeds} runs complete")
+        name, num_done = ", ".join(filter(None, (condition.label, arm))), done[condition.label, arm]
+        lines.append(f"{name}: {num_done} of {len(loaded.settings.seeds)} runs complete")
     for planned in loaded.runs:
-        if found[planned.key] == "damaged":
-            tell(f"damaged: {planned.name}: {damages[planned.key]}")
-        elif found[planned.key] != "done" and planned.key in reasons:
-            tell(f"failed: {planned.name}: {reasons[planned.key]}")
-    num_done = sum(one == "done" for one in found.values())
-    num_begun = sum(one == "unfinished" for one in found.values())
-    tell(f"{num_done} of {len(found)} runs are complete, {num_begun} begun; home {home}")
-    for line in mixtures(loaded, store):
-        tell(f"note: {line}")
+        if statuses[planned.key] == "damaged":
+            lines.append(f"damaged: {planned.name}: {damages[planned.key]}")
+        elif statuses[planned.key] != "done" and planned.key in reasons:
+            lines.append(f"failed: {planned.name}: {reasons[planned.key]}")
+    num = Counter(statuses.values())
+    lines.append(
+        f"{num['done']} of {len(statuses)} runs are complete, {num['unfinished']} begun;"
+        f" home {home}"
+    )
+    tell(*lines, *(f"note: {line}" for line in mixtures(loaded, store)))
 
 
 def report(
@@ -169,10 +172,7 @@ def report(
     out: Annotated[
         Path | None, typer.Option(help="Folder for the page; HOME/studies/NAME unless given.")
     ] = None,
-    format_: Annotated[
-        list[FigureFormat] | None,
-        typer.Option("--format", help="Write figures as files, too; may be given many times."),
-    ] = None,
+    format_: FormatOption = None,
     latex: Annotated[bool, typer.Option("--latex", help="Write tables for LaTeX, too.")] = False,
     plugin: PluginOption = None,
 ) -> None:
@@ -190,7 +190,7 @@ def _report(
     formats: Sequence[str] = (),
     latex: bool = False,
 ) -> None:
-    """Print the verdicts, write the page, and print where it is; a line for each damaged run."""
+    """Write the page, print the verdicts and where it is; a line for each damaged run."""
     num_done = int((result.runs["status"] == "done").sum())
     if num_done < len(result.runs):
         note(
@@ -201,15 +201,15 @@ def _report(
     for row in damaged.to_dict("records"):
         name = ", ".join(filter(None, (row["condition"], row["arm"], f"seed {row['seed']}")))
         say(f"warning: {name} is damaged, and left out: {row['reason']}")
+    lines = []
     for condition in result.study.conditions:
-        own = result.verdicts[result.verdicts["condition"] == condition.label]
+        verdicts = result.verdicts[result.verdicts["condition"] == condition.label]
         if condition.label:
-            tell(f"{condition.label}:")
+            lines.append(f"{condition.label}:")
         # Where no run reached a target, the sentences of all currencies are the same.
-        for sentence in dict.fromkeys(own["sentence"]):
-            tell(f"- {sentence}")
+        lines += [f"- {sentence}" for sentence in dict.fromkeys(verdicts["sentence"])]
     page = result.write_report(folder, formats=formats, latex=latex)
-    tell(f"study: {page}")
+    tell(*lines, f"study: {page}")
 
 
 def _load(study: str, overrides: list[str] | None, plugin: list[str] | None) -> Study:
@@ -218,12 +218,9 @@ def _load(study: str, overrides: list[str] | None, plugin: list[str] | None) -> 
     from fleetsim.studies.study import load_study
 
     loaded = load_study(study, overrides or (), plugin=plugin)
-    lines = [
-        line
-        for scenario in loaded.cells.values()
-        for line in scenario_warnings(scenario, train=loaded.settings.train)
-    ]
-    for line in dict.fromkeys(lines):
+    train = loaded.settings.train
+    each = (scenario_warnings(scenario, train=train) for scenario in loaded.cells.values())
+    for line in dict.fromkeys(chain.from_iterable(each)):
         say(f"warning: {line}")
     return loaded
 

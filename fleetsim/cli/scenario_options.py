@@ -16,13 +16,8 @@ if TYPE_CHECKING:
 _MAX_SEED = 2**63 - 1
 
 
-class FigureFormat(StrEnum):
-    """Formats of figures as files."""
-
-    PDF = "pdf"
-    PNG = "png"
-    SVG = "svg"
-
+# Typer takes no list of literals.
+FigureFormat = StrEnum("FigureFormat", ["PDF", "PNG", "SVG"])
 
 ScenarioArgument = Annotated[
     str,
@@ -38,6 +33,12 @@ SeedOption = Annotated[
 SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Override a key; may be given many times."),
+]
+FormatOption = Annotated[
+    list[FigureFormat] | None,
+    typer.Option(
+        "--format", help="Write the figures as such files too, as --format pdf --format png."
+    ),
 ]
 PluginOption = Annotated[
     list[str] | None,

@@ -27,9 +27,10 @@ def output(text: object, *, ends_line: bool = True) -> None:
     typer.echo(printable(str(text)), nl=ends_line)
 
 
-def tell(line: str) -> None:
-    """Write one line of results to stdout; what it says is no markup."""
-    console.print(line, highlight=False, soft_wrap=True, markup=False)
+def tell(*lines: str) -> None:
+    """Write lines of results, complete before the first is written, to stdout without markup."""
+    for line in lines:
+        console.print(line, highlight=False, soft_wrap=True, markup=False)
 
 
 def say(line: str) -> None:

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import shlex
 import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from fleetsim.cli.scenario_options import SetOption
 from fleetsim.cli.terminal import console, say, tell
@@ -84,8 +80,8 @@ def train(
             )
         from fleetsim.selector_training.study_records import Wanted
 
-        wanted = Wanted(form, per_arm=per_arm, arms=tuple(arm or ()))
-        _from_records(records, wanted, out, seed, set_ or [], home)
+        requested = Wanted(form, per_arm=per_arm, arms=tuple(arm or ()))
+        _from_records(records, requested, out, seed, set_ or [], home)
     else:
         if scenario is None or records is not None:
             message = f"{kind} learns over episodes: give --scenario and no --records"
@@ -99,14 +95,14 @@ def show(file: FileArgument) -> None:
     from fleetsim.selector_training.break_even import facts_by_clients
     from fleetsim.selectors.learned_weights import read_weights
 
-    found = read_weights(file)
-    tell(f"kind: {found.kind}")
-    for clients, facts in facts_by_clients(found).items():
-        arrays = found.weights[clients]
+    learned = read_weights(file)
+    lines = [f"kind: {learned.kind}"]
+    for clients, facts in facts_by_clients(learned).items():
+        arrays = learned.weights[clients]
         num = sum(array.size for array in arrays.values())
-        tell(f"clients {clients[:16]}: {len(arrays)} arrays, {num:,} numbers")
-        for key, value in facts.items():
-            tell(f"  {key}: {value}")
+        lines.append(f"clients {clients[:16]}: {len(arrays)} arrays, {num:,} numbers")
+        lines += [f"  {key}: {value}" for key, value in facts.items()]
+    tell(*lines)
 
 
 def break_even(
@@ -132,11 +128,11 @@ def break_even(
     loaded = load_study(study)
     against = baseline or loaded.settings.baseline_arm
     loaded.require_arms([arm, against])
-    tell(
+    lines = [
         f"before use, mean of {spent.fleets} fleet(s): {spent.virtual_s / 3600:.2f} h and"
         f" {spent.energy_j / 1e3:.2f} kJ of the fleet, {spent.server_s:.0f} s and"
         f" {spent.server_j / 1e3:.2f} kJ of the server ({server_w:g} W)"
-    )
+    ]
     for row in rows_of(StudyResult(loaded, home).tables.costs, spent, arm=arm, baseline=against):
         unit = {"seconds": "s", "joules": "J"}[row.currency]
         saves = (
@@ -148,7 +144,8 @@ def break_even(
         pays = "never"
         if row.runs is not None:
             pays = f"after {row.runs:.1f} runs ({row.rounds:.0f} rounds)"
-        tell(f"{row.target}, {row.currency}: {saves}; pays {pays}")
+        lines.append(f"{row.target}, {row.currency}: {saves}; pays {pays}")
+    tell(*lines)
 
 
 def _over_episodes(
@@ -160,7 +157,7 @@ def _over_episodes(
     overrides: list[str],
     workers: int | None,
 ) -> None:
-    from fleetsim.progress import progress_text
+    from fleetsim.progress import bar, progress_text
     from fleetsim.scenario import load
     from fleetsim.selector_training.episodes import train_by_episodes
 
@@ -173,7 +170,7 @@ def _over_episodes(
             f" {episode.virtual_s:.0f} s, {episode.energy_j:.0f} J"
         )
 
-    with _bar("episode", total=episodes) as update:
+    with bar("episode", console, total=episodes, log=say) as update:
         train_by_episodes(
             loaded,
             episodes=episodes,
@@ -187,8 +184,9 @@ def _over_episodes(
 
 
 def _from_records(
-    study: str, wanted: Wanted, out: Path, seed: int, overrides: list[str], home: Path
+    study: str, requested: Wanted, out: Path, seed: int, overrides: list[str], home: Path
 ) -> None:
+    from fleetsim.progress import bar
     from fleetsim.selector_training.record_training import settings_of, train_from_records
     from fleetsim.selector_training.study_records import collected
     from fleetsim.studies.run_store import RunStore
@@ -196,9 +194,9 @@ def _from_records(
 
     settings = settings_of(overrides)
     loaded = load_study(study)
-    with _bar("reading runs", total=len(loaded.runs)) as update:
+    with bar("reading runs", console, total=len(loaded.runs), log=say) as update:
         fleets = collected(
-            loaded, RunStore(home), wanted, on_run=lambda done, planned: update(done, "")
+            loaded, RunStore(home), requested, on_run=lambda done, planned: update(done, "")
         )
 
     def report(number: int, fit: FleetFit) -> None:
@@ -212,7 +210,7 @@ def _from_records(
             f" {of('control_kendall')}, {of('control_spearman')})"
         )
 
-    with _bar("fitting", total=len(fleets)) as update:
+    with bar("fitting", console, total=len(fleets), log=say) as update:
         train_from_records(
             fleets,
             settings,
@@ -225,33 +223,6 @@ def _from_records(
             ),
             on_fleet=report,
         )
-
-
-@contextmanager
-def _bar(name: str, *, total: float) -> Iterator[Callable[[float, str], None]]:
-    """Show a progress bar on a terminal, elsewhere a line every half a minute."""
-    if not console.is_terminal:
-        from fleetsim.progress import LOGGED_EVERY_S
-
-        printed_at_s = time.monotonic()
-
-        def log(done: float, state: str) -> None:
-            nonlocal printed_at_s
-            if time.monotonic() - printed_at_s >= LOGGED_EVERY_S:
-                printed_at_s = time.monotonic()
-                say(f"{name} {done:.4g} of {total:.4g}  {state}")
-
-        yield log
-        return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.fields[state]}"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console, transient=True) as bar:
-        line = bar.add_task(name, total=total, state="")
-        yield lambda done, state: bar.update(line, completed=done, state=state)
 
 
 def _command() -> str:

@@ -32,7 +32,7 @@ from fleetsim.units import BYTE_PER_GIB
 
 Conditions = Annotated[tuple["Condition", ...], Field(min_length=1), Distinct()]
 _SOME_HAVE_LESS = ActsIf(
-    lambda own, facts: own.min_ram_gib > facts.least_ram_gib,
+    lambda rule, facts: rule.min_ram_gib > facts.least_ram_gib,
     "every device of the fleet has at least so much memory",
     "raise it",
 )

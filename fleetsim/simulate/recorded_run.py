@@ -25,7 +25,10 @@ from fleetsim.trackers.following import Following
 def held_folder(
     settings: RunFolderSettings, manifest: Manifest, platform: PlatformRecord, *, scenario: str
 ) -> Iterator[tuple[Path, Manifest]]:
-    """Lock a run's folder within the block; yield it and its manifest, which may be `done`."""
+    """Lock a run's folder within the block; yield it and its manifest, which may be `done`.
+
+    An interrupt gets a note that names the folder, unless it has one.
+    """
     folder, chosen = choose_folder(
         settings.out,
         manifest,
@@ -36,21 +39,15 @@ def held_folder(
     if chosen.status == "done":
         yield folder, chosen
         return
-    with _naming(folder), locked(folder):
-        # Another process may have completed the run in the meantime.
-        chosen = read_manifest(folder)
-        if chosen.status != "done":
-            chosen = with_platform(
-                folder, chosen, platform, allow_other=settings.allow_other_platform
-            )
-        yield folder, chosen
-
-
-@contextmanager
-def _naming(folder: Path) -> Iterator[None]:
-    """Add the run folder to an interrupt, unless a note names it already."""
     try:
-        yield
+        with locked(folder):
+            # Another process may have completed the run in the meantime.
+            chosen = read_manifest(folder)
+            if chosen.status != "done":
+                chosen = with_platform(
+                    folder, chosen, platform, allow_other=settings.allow_other_platform
+                )
+            yield folder, chosen
     except KeyboardInterrupt as interrupt:
         if not getattr(interrupt, "__notes__", []):
             interrupt.add_note(f"the run in {folder} is unchanged")

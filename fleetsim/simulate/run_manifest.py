@@ -39,13 +39,6 @@ def tracked_run(scenario: Scenario, folder: Path, state: State | None) -> Tracke
     )
 
 
-def warnings_of(scenario: Scenario, prepared: PreparedTask) -> tuple[str, ...]:
-    """Return warnings about the scenario, with those that only its network can tell."""
-    result = scenario_warnings(scenario, train=prepared.trainer_kind != UNTRAINED)
-    slow = transformer_warning(scenario, prepared.cost)
-    return tuple(result) if slow is None or slow in result else (*result, slow)
-
-
 def begun_manifest(scenario: Scenario, platform: PlatformRecord, **others: Any) -> Manifest:
     """Return the manifest of a run on a scenario's fleet that begins now, with other fields."""
     profiles = [
@@ -76,6 +69,10 @@ def manifest_of(
 ) -> Manifest:
     """Return the manifest of a run of the scenario that begins now."""
     labels, weights = prepared.test_labels, weights_of(scenario.server.selector)
+    warnings = scenario_warnings(scenario, train=prepared.trainer_kind != UNTRAINED)
+    slow = transformer_warning(scenario, prepared.cost)
+    if slow is not None and slow not in warnings:  # only its network can tell
+        warnings = [*warnings, slow]
     return begun_manifest(
         scenario,
         platform,
@@ -84,14 +81,14 @@ def manifest_of(
         trainer_reason=prepared.trainer_reason,
         plugins=tuple(
             PluginRecord(
-                kind=own.kind.name,
-                name=own.name,
-                source_sha256=own.source_sha256,
-                version=own.version,
-                gave_sha256=_given_by(own, prepared),
-                affects_results=own.kind.key_path is not None,
+                kind=plugin.kind.name,
+                name=plugin.name,
+                source_sha256=plugin.source_sha256,
+                version=plugin.version,
+                gave_sha256=_given_by(plugin, prepared),
+                affects_results=plugin.kind.key_path is not None,
             )
-            for own in scenario.plugins
+            for plugin in scenario.plugins
         ),
         data_sha256=prepared.data_sha256,
         frozen_sha256=prepared.frozen_sha256,
@@ -101,25 +98,25 @@ def manifest_of(
         run_key=run_key,
         device_figures=tuple(
             DeviceFigureRecord(
-                hardware=figure.hardware,
-                name=figure.name,
-                figure=figure.figure,
-                sourced=figure.sourced,
-                inferred=figure.is_inferred,
-                factor=figure.factor,
-                used=figure.used,
+                hardware=drawn_figure.hardware,
+                name=drawn_figure.name,
+                figure=drawn_figure.figure,
+                sourced=drawn_figure.sourced,
+                inferred=drawn_figure.is_inferred,
+                factor=drawn_figure.factor,
+                used=drawn_figure.used,
             )
-            for figure in drawn
+            for drawn_figure in drawn
         ),
         world_hash=scenario.world_hash,
         versions=versions(),
-        warnings=warnings_of(scenario, prepared),
+        warnings=tuple(warnings),
         baseline=None if labels is None else Baseline.of(labels),
     )
 
 
-def _given_by(own: Plugin, prepared: PreparedTask) -> str | None:
+def _given_by(plugin: Plugin, prepared: PreparedTask) -> str | None:
     """Return the SHA-256 of what a plug-in gave before the run; None: nothing that stays."""
-    if own.kind.name == "model":
+    if plugin.kind.name == "model":
         return hashlib.sha256(prepared.parameters.tobytes()).hexdigest()
-    return prepared.split_sha256 if own.kind.name == "partition" else None
+    return prepared.split_sha256 if plugin.kind.name == "partition" else None

@@ -64,13 +64,13 @@ class Bad:
 
     old: str
     new: str
-    says: tuple[str, ...]
+    parts: tuple[str, ...]
     files: Mapping[str, str | bytes] = field(default_factory=dict)
     words: tuple[str, ...] = ()
 
 
-def bad(old: str, new: str, *says: str, **more) -> Bad:
-    return Bad(old, new, says, **more)
+def bad(old: str, new: str, *parts: str, **more) -> Bad:
+    return Bad(old, new, parts, **more)
 
 
 def tree(folder: Path) -> dict[str, bytes | None]:

@@ -103,8 +103,8 @@ LABELS = {
 
 
 @pytest.mark.usefixtures("here")
-@pytest.mark.parametrize(("labels", "says"), LABELS.values(), ids=LABELS)
-def test_labels_that_cannot_be_learned_are_found_by_validate_too(labels, says, refused_twice):
+@pytest.mark.parametrize(("labels", "message"), LABELS.values(), ids=LABELS)
+def test_labels_that_cannot_be_learned_are_found_by_validate_too(labels, message, refused_twice):
     Path("mine").mkdir()
     np.savez("mine/train.npz", allow_pickle=False, inputs=np.zeros((40, 3)), labels=labels)
     write({"own.yaml": GOOD.replace("{kind: digits}", FOLDER.replace("PATH", "mine"))})
@@ -112,4 +112,4 @@ def test_labels_that_cannot_be_learned_are_found_by_validate_too(labels, says, r
     line = refused_twice("own.yaml")
 
     assert "mine/train.npz: labels holds int64 of shape (40, " in line
-    assert says in line
+    assert message in line

@@ -51,33 +51,22 @@ def test_a_trace_is_shown_by_its_readme_and_copied_with_all_files(command):
 @pytest.mark.parametrize(
     ("kind", "name"), [("scenario", "quickstart"), ("trace", "commute-5g"), ("device", "pixel-6")]
 )
-def test_nothing_is_overwritten_without_force(kind, name, command):
-    assert command("copy", kind, name, "mine").code == 0
-    taken = Path("mine/README.md" if kind == "trace" else "mine")
-    taken.write_text("own")
-    # A folder as DEST is a place to copy into, so the trace's own name is given.
-    dest = "." if kind == "trace" else "mine"
+def test_nothing_is_overwritten_without_force_and_other_files_stay(kind, name, command):
+    copied = command("copy", kind, name, ".").out.split(": ")[1].strip()
+    taken, beside = Path(copied), Path("notes.txt")
     if kind == "trace":
-        Path("mine").rename(name)
-        taken = Path(name, "README.md")
+        taken, beside = Path(copied, "README.md"), Path(copied, "notes.txt")
+    taken.write_text("mine")
+    beside.write_text("mine")
 
-    refused = command("copy", kind, name, dest)
+    refused = command("copy", kind, name, ".")
 
     assert refused.code == 2
     assert "exists already; choose another DEST, or give --force" in refused.err
-    assert taken.read_text("utf-8") == "own"
-    assert command("copy", kind, name, dest, "--force").code == 0
-    assert taken.read_text("utf-8") != "own"
-
-
-def test_force_replaces_the_files_of_a_trace_and_leaves_others(command):
-    Path("people-week").mkdir()
-    Path("people-week/notes.txt").write_text("own")
-
-    assert command("copy", "trace", "people-week", ".", "--force").code == 0
-    assert {path.name for path in Path("people-week").iterdir()} == {
-        *("README.md", "make.py", "states.csv.gz", "users.csv.gz", "notes.txt")
-    }
+    assert taken.read_text("utf-8") == "mine"
+    assert command("copy", kind, name, ".", "--force").code == 0
+    assert taken.read_text("utf-8") != "mine"
+    assert beside.read_text("utf-8") == "mine"
 
 
 def test_a_copy_of_a_scenario_and_of_a_study_is_the_same_run(command):
@@ -104,8 +93,8 @@ def test_a_copy_of_a_scenario_and_of_a_study_is_the_same_run(command):
     ],
 )
 def test_the_next_command_is_valid_and_uses_the_copy(kind, name, dest, command):
-    said = command("copy", kind, name, dest)
-    note, _, words = said.err.strip().partition("fleetsim run ")
+    copied = command("copy", kind, name, dest)
+    note, _, words = copied.err.strip().partition("fleetsim run ")
 
     checked = command("validate", *shlex.split(words), "--full")
 
@@ -114,11 +103,11 @@ def test_the_next_command_is_valid_and_uses_the_copy(kind, name, dest, command):
     if kind == "scenario":
         assert checked.out.startswith("name: stragglers\n")
     else:
-        assert str(Path(dest if dest != "." else said.out.split(": ")[1].strip())) in checked.out
+        assert str(Path(dest if dest != "." else copied.out.split(": ")[1].strip())) in checked.out
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("words", "message"),
     [
         ("show device pixel6", "error: device 'pixel6': no such bundled device; did you mean"),
         ("copy scenario quickstrat x", "did you mean 'quickstart'?"),
@@ -128,10 +117,10 @@ def test_the_next_command_is_valid_and_uses_the_copy(kind, name, dest, command):
         ("show scenario ./scenarios/quickstart.yaml", "no such bundled scenario"),
     ],
 )
-def test_a_wrong_name_or_place_is_one_line(words, says, command):
+def test_a_wrong_name_or_place_is_one_line(words, message, command):
     ended = command(*words.split())
 
     assert (ended.code, ended.out) == (2, "")
-    assert says in ended.err
+    assert message in ended.err
     assert len(ended.err.splitlines()) == 1
     assert list(Path().iterdir()) == []

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from copy import copy
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ FULL = (
 @pytest.mark.parametrize("fault", [RuntimeError("a\nb" + 1000 * "x"), OSError(28, "full", "a")])
 def test_a_bug_is_one_line_and_its_traceback_is_in_a_file(fault, tmp_path, monkeypatch, command):
     def broken(**_: object) -> None:
-        raise fault
+        raise copy(fault)  # anew, as each keeps its traceback
 
     monkeypatch.setattr(entry, "app", broken)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
@@ -36,16 +37,9 @@ def test_a_bug_is_one_line_and_its_traceback_is_in_a_file(fault, tmp_path, monke
     assert "\nfleetsim run 'a b'\n" in kept
     assert "Traceback (most recent call last):" in kept
     assert ", in broken\n" in kept
-
-
-def test_where_no_file_can_be_written_the_traceback_is_shown(tmp_path, monkeypatch, command):
-    def broken(**_: object) -> None:
-        raise RuntimeError("a")
-
-    monkeypatch.setattr(entry, "app", broken)
+    # Where no file can be written, the traceback is shown.
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
     ended = command("run")
-
     assert ended.code == 1
     assert "Traceback (most recent call last):" in ended.err
     assert "(no file: No such file or directory)" in ended.err.splitlines()[-1]
@@ -89,3 +83,30 @@ def test_a_closed_pipe_ends_in_silence(words, monkeypatch, command):
         os.dup2(os.open(os.devnull, os.O_WRONLY), writer)
 
     assert (ended.code, ended.err) == (1, "")
+
+
+@pytest.mark.parametrize(
+    ("words", "last"),
+    [
+        ("validate quickstart", "scenario.outline"),
+        ("show trace people-week", "cli.bundled_files.sorted"),
+        ("study status quick --home runs", "studies.mixed_platforms.mixtures"),
+        ("selector show fedgcs-quick", "selector_training.break_even.facts_by_clients"),
+        (
+            "selector break-even fedgcs-quick --study learning-selectors-quick --arm fedgcs",
+            "selector_training.break_even.break_even",
+        ),
+    ],
+)
+def test_a_fault_leaves_no_half_table_on_stdout(words, last, monkeypatch, command, tmp_path):
+    """The last step of the verb fails."""
+
+    def fails(*_: object, **__: object) -> None:
+        raise RuntimeError("at the very end")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(f"fleetsim.{last}", fails, raising=False)
+    ended = command(*words.split())
+
+    assert ended.code != 0
+    assert ended.out == ""

@@ -137,7 +137,7 @@ def test_what_the_battery_vouched_for_at_the_beginning_survives_the_charger(tiny
 
 
 @pytest.mark.parametrize(
-    ("rule", "says"),
+    ("rule", "message"),
     [
         ({"any_of": []}, "at least 1 item"),
         ({"any_of": [{"charging": True}, {"charging": True}]}, "named twice"),
@@ -148,8 +148,8 @@ def test_what_the_battery_vouched_for_at_the_beginning_survives_the_charger(tiny
         ({"any_of": [{"min_battery_fraction": 0.0}]}, "greater than or equal to 0.000001"),
     ],
 )
-def test_a_condition_that_says_nothing_sure_is_refused(rule, says):
-    with pytest.raises(ValidationError, match=says):
+def test_a_condition_that_says_nothing_sure_is_refused(rule, message):
+    with pytest.raises(ValidationError, match=message):
         EligibilitySettings.model_validate(rule)
 
 
@@ -158,7 +158,7 @@ def test_free_memory_that_nobody_knows_cannot_be_asked_for():
         load("quickstart", ["server.eligibility={none_of: [{min_free_ram_gib: 1.0}]}"])
 
 
-def test_apps_of_too_many_sizes_are_refused_with_the_way_out(tiny):
+def test_apps_of_too_many_sizes_are_refused_with_a_hint(tiny):
     tiny.trace(" ".join(f"{t_s},1,1,1,0,{t_s}" for t_s in range(1025)), span_s=2000)
     tiny.memory = {"kind": "share", "free_fraction": [0.5, 0.5]}
     with pytest.raises(ScenarioError, match="1025 different amounts of memory; round ram_byte"):

@@ -48,7 +48,7 @@ def test_a_task_number_never_outweighs_a_rank():
 
 
 @pytest.mark.parametrize(
-    ("rank", "task", "moves", "says"),
+    ("rank", "task", "moves", "message"),
     [
         (Rank.WAKE, (), False, r"^at virtual time 8\.0 s: the clock stands still: 10300 events"
          " within 1e-06 s, the last of which was a wake-up of the server$"),
@@ -56,7 +56,7 @@ def test_a_task_number_never_outweighs_a_rank():
         (Rank.LOSS, (12,), True, "task 12: .* the last of which was the loss of a"),
     ],
 )  # fmt: skip
-def test_a_clock_that_stands_still_stops_and_names_the_event(rank, task, moves, says):
+def test_a_clock_that_stands_still_stops_and_names_the_event(rank, task, moves, message):
     clock = Clock(7.0, clients_at_work=3)
 
     def asks_for_ever():
@@ -66,7 +66,7 @@ def test_a_clock_that_stands_still_stops_and_names_the_event(rank, task, moves, 
 
     clock.process(asks_for_ever())
 
-    with pytest.raises(SimulationError, match=says):
+    with pytest.raises(SimulationError, match=message):
         clock.run()
 
 

@@ -122,8 +122,8 @@ class KnownTrainer:
             self.computed.append(job.client)
             self.steps.append(job.most_steps)
             vector = job.base + self.change(job)
-            told = (1.5, 0.5) if job.work.tells_epoch_losses else None
-            done.append(JobResult(1, 0.5, 0.5, vector=vector, epoch_losses=told))
+            epoch_losses = (1.5, 0.5) if job.work.tells_epoch_losses else None
+            done.append(JobResult(1, 0.5, 0.5, vector=vector, epoch_losses=epoch_losses))
         return done
 
     def change(self, job):
@@ -181,6 +181,7 @@ class Tiny:
     cost: ModelCost = COST
     screen: Screen = refusal_reasons
     epochs: int = 1
+    steps: int | None = None
     partial_fraction: float = 0.0
     parameters: Parameters = field(default_factory=lambda: np.zeros(3, dtype=np.float32))
     learning_rate_at: Callable[[int], float] = lambda _: 0.1
@@ -231,7 +232,7 @@ class Tiny:
             learning=Learning(
                 parameters=self.parameters,
                 cost=self.cost,
-                training=Work(WorkKind.TRAIN, epochs=self.epochs),
+                training=Work(WorkKind.TRAIN, epochs=self.epochs, steps=self.steps),
                 partial_fraction=self.partial_fraction,
                 batch_size=50,
                 learning_rate_at=self.learning_rate_at,

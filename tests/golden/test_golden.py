@@ -39,11 +39,11 @@ def read(folder: Path, table: str) -> pd.DataFrame:
 
 @pytest.mark.parametrize("case", CASES)
 def test_tables_are_those_in_the_repository(case, tmp_path):
-    found = tables_of(case, tmp_path / "run")
+    tables = tables_of(case, tmp_path / "run")
 
     for name in TABLES:
         golden = read(FOLDER / case, name)
-        assert list(found[name].columns) == list(golden.columns)
+        assert list(tables[name].columns) == list(golden.columns)
         for column in golden.columns:
             relative, absolute = 1e-7, 1e-9
             if ACCURACY.search(column):
@@ -51,5 +51,5 @@ def test_tables_are_those_in_the_repository(case, tmp_path):
             elif TRAINED.search(column):
                 relative, absolute = 1e-3, 1e-6
             pd.testing.assert_series_equal(
-                found[name][column], golden[column], rtol=relative, atol=absolute
+                tables[name][column], golden[column], rtol=relative, atol=absolute
             )

@@ -49,8 +49,8 @@ def executed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[st
 
 
 def of(executed: dict[str, list[dict[str, Any]]], beginning: str) -> list[dict[str, Any]]:
-    (found,) = (outputs for line, outputs in executed.items() if line.startswith(beginning))
-    return found
+    (result,) = (outputs for line, outputs in executed.items() if line.startswith(beginning))
+    return result
 
 
 @pytest.mark.slow
@@ -79,23 +79,21 @@ def test_no_cell_writes_warnings(executed):
 
 
 @pytest.mark.slow
-def test_a_run_shows_its_progress_then_its_card(executed):
-    outputs = of(executed, "import fleetsim")
+@pytest.mark.parametrize(
+    ("beginning", "progress", "text"),
+    [
+        ("import fleetsim", '<progress value="1.000">', "<Run quickstart in runs/quickstart-"),
+        ("import fleetsim", "round 40&nbsp; ", ""),
+        ("result = ", "6 of 6 runs done", ""),
+    ],
+)
+def test_a_run_and_a_study_show_their_progress_then_their_card(beginning, progress, text, executed):
+    shown, card = of(executed, beginning)
 
-    assert [output["output_type"] for output in outputs] == ["display_data", "execute_result"]
-    assert '<progress value="1.000">' in outputs[0]["data"]["text/html"]
-    assert "round 40&nbsp; " in outputs[0]["data"]["text/html"]
-    assert outputs[1]["data"]["text/html"].count("<img ") == 1
-    assert outputs[1]["data"]["text/plain"].startswith("<Run quickstart in runs/quickstart-")
-
-
-@pytest.mark.slow
-def test_a_study_shows_its_progress_then_its_card(executed):
-    outputs = of(executed, "result = ")
-
-    assert [output["output_type"] for output in outputs] == ["display_data", "execute_result"]
-    assert "6 of 6 runs done" in outputs[0]["data"]["text/html"]
-    assert outputs[1]["data"]["text/html"].count("<img ") == 1
+    assert (shown["output_type"], card["output_type"]) == ("display_data", "execute_result")
+    assert progress in shown["data"]["text/html"]
+    assert card["data"]["text/html"].count("<img ") == 1
+    assert card["data"]["text/plain"].startswith(text)
 
 
 @pytest.mark.slow

@@ -16,7 +16,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -55,7 +54,6 @@ class Kind(NamedTuple):
 
 
 def _learned(selector: str) -> Kind:
-    """Return a selector that learns within the run."""
     changes = (f"server.selector={{kind: {selector}}}", "evaluate.validation_fraction=0.1")
     return Kind("quickstart", changes)
 
@@ -88,9 +86,9 @@ KINDS = {
         "server.selector={kind: oort}", "server.compression={kind: quantise-8bit}",
         "server.aggregator={kind: fedyogi, learning_rate: 0.01}")),
     "own selector, network, loss, aggregator": Kind("quickstart", plugins=tuple(
-        f"tests.scenarios.own_parts:{part}" for part in ("LeastAsked", "Net", "brier", "Momentum")
+        f"tests.scenarios.user_parts:{part}" for part in ("LeastAsked", "Net", "brier", "Momentum")
     )),
-    "own training": Kind("digits-feddyn", (_SLOW,), ("tests.scenarios.own_parts:Drift",)),
+    "own training": Kind("digits-feddyn", (_SLOW,), ("tests.scenarios.user_parts:Drift",)),
     "batteries of people": Kind("quickstart", (
         _PEOPLE, BATTERY, "server.deadline_s=60", "task.partition.min_samples=2")),
     "heat, doubt about devices": _buffered(
@@ -202,7 +200,6 @@ def _started(kind: str, out: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def _log(out: Path) -> Path:
-    """Return the file of the messages of a run's last process."""
     return out.with_name(f"{out.name}.txt")
 
 
@@ -218,7 +215,6 @@ def _wait(process: subprocess.Popen[bytes], out: Path, kill: Kill) -> None:
 
 
 def _is_writing(out: Path) -> bool:
-    """Return whether a file is under its temporary name."""
     folders = [folder for folder in (out, out / "checkpoint") if folder.is_dir()]
     return any(path.suffix == ".tmp" for folder in folders for path in folder.iterdir())
 
@@ -251,26 +247,25 @@ def _digests(folder: Path) -> dict[str, str]:
 
 
 def main() -> None:
-    """Kill until there are as many kills as asked for, and print a table of all kinds."""
+    """Kill until there are as many kills as asked for; exit with 1 if a digest is another one."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--kinds", nargs="*", default=list(KINDS), choices=list(KINDS))
-    wanted = parser.parse_args()
-    counts: dict[str, Counter[str]] = {kind: Counter() for kind in wanted.kinds}
+    arguments = parser.parse_args()
+    num_runs = num_kills = num_equal = 0
     with tempfile.TemporaryDirectory() as home:
-        expected = {kind: undisturbed(kind, Path(home) / f"{kind}") for kind in wanted.kinds}
-        for number, kind in ((n, kind) for n in itertools.count() for kind in wanted.kinds):
-            if sum(count["kills"] for count in counts.values()) >= wanted.kills:
+        expected = {kind: undisturbed(kind, Path(home) / f"{kind}") for kind in arguments.kinds}
+        for number, kind in ((n, kind) for n in itertools.count() for kind in arguments.kinds):
+            if num_kills >= arguments.kills:
                 break
             result = killed(kind, number, Path(home) / f"{kind}-{number}")
             is_equal = result.digests == expected[kind]
-            counts[kind].update(runs=1, equal=int(is_equal), kills=len(result.kills))
-            says = "equal" if is_equal else "DIFFERENT"
-            print(f"{kind}, {number}: {says}, {result.kills}", flush=True)
-    total = sum(counts.values(), Counter())
-    for kind, count in (*counts.items(), ("all", total)):
-        print(f"{kind:42}", *(f"{count[name]:8} {name}" for name in ("runs", "kills", "equal")))
-    sys.exit(int(total["equal"] < total["runs"]))
+            num_runs, num_equal = num_runs + 1, num_equal + is_equal
+            num_kills += len(result.kills)
+            verdict = "equal" if is_equal else "DIFFERENT"
+            print(f"{kind}, {number}: {verdict}, {result.kills}", flush=True)
+    print(f"{num_kills} kills; {num_equal} of {num_runs} runs are equal")
+    sys.exit(int(num_equal < num_runs))
 
 
 if __name__ == "__main__":

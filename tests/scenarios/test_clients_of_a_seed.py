@@ -10,16 +10,12 @@ SHORT = ["stop.rounds=3", "evaluate.validation_fraction=0.1"]
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    def made(name: str, *more: str):
-        scenario = fleetsim.load("quickstart", [*SHORT, *more])
-        return scenario, fleetsim.run(scenario, out=tmp_path_factory.mktemp("runs") / name)
-
-    return {
-        "plain": made("plain"),
-        "named": made("named", "fleet.seed=1"),
-        "other run": made("other-run", "seed=2", "fleet.seed=1"),
-        "other": made("other", "seed=2"),
-    }
+    changes = {"plain": [], "named": ["fleet.seed=1"], "other": ["seed=2"]}
+    changes["other run"] = ["seed=2", "fleet.seed=1"]
+    home = tmp_path_factory.mktemp("runs")
+    scenarios = {name: fleetsim.load("quickstart", [*SHORT, *changes[name]]) for name in changes}
+    return {name: (scenarios[name], fleetsim.run(scenarios[name], out=home / name))
+        for name in changes}  # fmt: skip
 
 
 def who(run):
@@ -28,29 +24,18 @@ def who(run):
     return clients[columns].fillna({"battery_initial_j": 0.0}).to_numpy().tolist()
 
 
-@pytest.mark.slow
-def test_the_seed_of_the_scenario_is_the_default(runs):
-    (plain, one), (named, same) = runs["plain"], runs["named"]
-
-    assert plain.clients_hash == named.clients_hash
-    assert one.tasks.equals(same.tasks)
-    assert one.rounds.equals(same.rounds)
-
-
-def test_runs_of_other_seeds_meet_the_same_clients_and_choose_others(runs):
-    (plain, one), (again, other) = runs["plain"], runs["other run"]
-
-    assert plain.clients_hash == again.clients_hash
-    assert who(one) == who(other)
-    assert one.tasks["client"].tolist() != other.tasks["client"].tolist()
-    assert one.rounds["accuracy"].tolist() != other.rounds["accuracy"].tolist()
-
-
-def test_another_seed_alone_gives_other_clients(runs):
-    (plain, one), (other, two) = runs["plain"], runs["other"]
-
-    assert plain.clients_hash != other.clients_hash
-    assert who(one) != who(two)
+def test_clients_are_those_of_the_seed_that_is_named_or_else_of_the_scenario(runs):
+    plain, one = runs["plain"]
+    for name in ("named", "other run"):
+        scenario, run = runs[name]
+        assert scenario.clients_hash == plain.clients_hash
+        assert who(run) == who(one)
+        for table, column in (("tasks", "client"), ("rounds", "accuracy")):
+            are_same = getattr(run, table)[column].tolist() == getattr(one, table)[column].tolist()
+            assert are_same == (name == "named")
+    other, two = runs["other"]
+    assert other.clients_hash != plain.clients_hash
+    assert who(two) != who(one)
 
 
 def test_the_accuracy_on_samples_kept_for_selectors_is_on_record(runs, tmp_path):

@@ -1,7 +1,5 @@
 """Compressed uploads in whole runs: fewer bytes, seconds and joules, while the model learns."""
 
-import pytest
-
 from fleetsim.scenario import load
 from fleetsim.simulate import run
 
@@ -15,37 +13,24 @@ KINDS: dict[str, tuple[dict[str, object], int]] = {
 """Settings and bytes of an upload: 8 byte per bucket of 512 (107.8 of them), or per entry kept."""
 
 
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory):
-    home, done = tmp_path_factory.mktemp("runs"), {}
-    for name, (kind, _) in KINDS.items():
+def test_smaller_uploads_take_less_time_and_energy_and_the_model_still_learns(tmp_path):
+    runs, first_round = {}, {}
+    for name, (kind, upload_byte) in KINDS.items():
         scenario = load("quickstart", {"stop.rounds": 12, "server.compression": kind})
-        done[name] = run(scenario, out=home / name)
-    return done
+        runs[name] = run(scenario, out=tmp_path / name)
+        tasks = runs[name].tasks
+        delivered = tasks[tasks.outcome == "delivered"]
+        assert set(delivered.upload_byte) == {upload_byte}
+        assert set(delivered.download_byte) == {4 * NUM_VALUES}
+        first_round[name] = delivered[delivered["round"] == 1].set_index("client")
+    plain = first_round["none"]
 
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", KINDS)
-def test_an_upload_has_the_size_of_its_form_and_a_download_is_whole(name, runs):
-    tasks = runs[name].tasks
-    delivered = tasks[tasks.outcome == "delivered"]
-
-    assert set(delivered.upload_byte) == {KINDS[name][1]}
-    assert set(delivered.download_byte) == {4 * NUM_VALUES}
-
-
-@pytest.mark.parametrize("name", ["8-bit", "top-k"])
-def test_smaller_uploads_take_less_time_and_energy_and_the_model_still_learns(name, runs):
-    def first_round(run_):
-        tasks = run_.tasks[run_.tasks["round"] == 1].set_index("client")
-        return tasks[tasks.outcome == "delivered"]
-
-    plain, compressed = first_round(runs["none"]), first_round(runs[name])
-    both = plain.index.intersection(compressed.index)
-
-    assert len(both) > 0
-    assert (compressed.upload_s[both] < plain.upload_s[both]).all()
-    assert (compressed.energy_transmit_j[both] <= plain.energy_transmit_j[both]).all()
-    assert runs[name].manifest.virtual_s < runs["none"].manifest.virtual_s
-    first, last = runs[name].rounds.accuracy.iloc[[0, -1]]
-    assert last > first + 0.2
+    for name in ("8-bit", "top-k"):
+        compressed = first_round[name]
+        both = plain.index.intersection(compressed.index)
+        assert len(both) > 0
+        assert (compressed.upload_s[both] < plain.upload_s[both]).all()
+        assert (compressed.energy_transmit_j[both] <= plain.energy_transmit_j[both]).all()
+        assert runs[name].manifest.virtual_s < runs["none"].manifest.virtual_s
+        first, last = runs[name].rounds.accuracy.iloc[[0, -1]]
+        assert last > first + 0.2

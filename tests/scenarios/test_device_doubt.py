@@ -73,8 +73,8 @@ def test_time_and_joules_of_a_lone_device_follow_its_figures_as_drawn(tmp_path):
         "tail": 2 * used["tail_w"] * used["tail_s"],
         "idle": used["power.idle_awake_w"] * whole_s,
     }
-    found_j = {component: task[f"energy_{component}_j"] for component in expected_j}
-    assert found_j == pytest.approx(expected_j, rel=1e-9)
+    used_j = {component: task[f"energy_{component}_j"] for component in expected_j}
+    assert used_j == pytest.approx(expected_j, rel=1e-9)
 
 
 def test_the_manifest_lists_exactly_the_figures_that_differ_from_the_files(tmp_path):

@@ -7,11 +7,9 @@ import pytest
 from fleetsim.scenario import load
 from fleetsim.simulate import run
 
-BLANK = "{kind: blank, input_shape: [3, 32, 32], median_samples: 300, sigma: 0}"
-
-
 CHANGES = [
-    f"task.dataset={BLANK}", "task.local.batch_size=256",
+    "task.dataset={kind: blank, input_shape: [3, 32, 32], median_samples: 300, sigma: 0}",
+    "task.local.batch_size=256",
     "fleet.devices={t2.small: 0.5, t2.large: 0.5}",
     "fleet.memory={kind: share, free_fraction: [0.5, 0.5], when_short: fails}",
     "server.deadline_s=null", "server.cohort=20", "server.over_commit=1.0", "stop.rounds=2",
@@ -20,7 +18,7 @@ CHANGES = [
 
 
 @pytest.mark.slow
-def test_small_devices_fail_in_their_first_batch_at_the_cost_of_the_download(tmp_path: Path):
+def test_small_devices_fail_in_their_first_batch_and_are_not_asked_again(tmp_path: Path):
     run_ = run(load("cifar10-resnet18", CHANGES), out=tmp_path / "run", train=False)
     small = run_.tasks[run_.tasks.device == "t2.small"]
     # A forward pass of 256 samples of 1.1108 GFLOP at 12 GFLOP/s, almost all convolutions.
@@ -28,10 +26,5 @@ def test_small_devices_fail_in_their_first_batch_at_the_cost_of_the_download(tmp
 
     assert set(small.outcome) == {"memory"}
     assert small.compute_s.to_numpy() == pytest.approx(first_batch_s, rel=0.01)
-    assert (small.download_byte == 44_695_848).iloc[:10].all()
-    assert (small.upload_byte == 0).all()
     # In the second round they are not asked again.
     assert run_.rounds.num_lost.tolist() == [10, 0]
-    assert run_.rounds.energy_wasted_j.sum() == pytest.approx(
-        sum(small[f"energy_{part}_j"].sum() for part in ("compute", "receive", "tail", "idle"))
-    )

@@ -68,10 +68,10 @@ def test_an_interrupted_run_goes_on_to_the_same_bytes(name, changes, train, tmp_
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("kind", ["serial", "stacked"])
 def test_any_number_of_processes_changes_no_byte(name, kind, tmp_path):
-    scenario, own = CASES[name]
-    found = load(scenario, [*own, *LONG, f"trainer.kind={kind}"])
+    scenario, changes = CASES[name]
+    loaded = load(scenario, [*changes, *LONG, f"trainer.kind={kind}"])
     digests = {
-        run(found, out=tmp_path / str(workers), workers=workers).manifest.digest
+        run(loaded, out=tmp_path / str(workers), workers=workers).manifest.digest
         for workers in (1, 2, 4)
     }
 

@@ -45,14 +45,14 @@ def test_a_selector_that_fails_leaves_the_rounds_before_and_a_healthy_one_goes_o
 
     failed = open_run(out)
     assert failed.manifest.status == "failed"
-    says = f"select fails: ValueError: lost my way in round {bad_round} ("
-    assert says in str(failed.manifest.stop_text)
+    message = f"select fails: ValueError: lost my way in round {bad_round} ("
+    assert message in str(failed.manifest.stop_text)
     assert failed.manifest.rounds == bad_round - 1
     assert (out / "rounds.parquet").is_file()
     for name in ("rounds", "tasks"):
-        found, table = getattr(failed, name), getattr(whole, name)
+        rows, table = getattr(failed, name), getattr(whole, name)
         # A table without rows lacks the optional columns.
-        assert_frame_equal(found, table[table["round"] < bad_round][found.columns])
+        assert_frame_equal(rows, table[table["round"] < bad_round][rows.columns])
     resumed = simulate.run(scenario, out=out, resume=True, selector=Lost(NEVER))
     assert resumed.manifest.status == "done"
     assert resumed.manifest.digest == whole.manifest.digest

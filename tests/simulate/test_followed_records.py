@@ -62,26 +62,17 @@ def fleet(scenario) -> Fleet:
     return build_fleet(scenario.fleet, seed=scenario.clients_seed, num_samples=sizes)
 
 
-@pytest.mark.parametrize("t_s", [0, 3600, 100_000, 1_234_567])
-def test_the_state_of_a_client_is_that_of_its_record_so_much_later(run, fleet, t_s):
+@pytest.mark.parametrize("t_s", [0.0, 17.25, 3600.0, 100_000.125, 1_234_567.0])
+def test_state_and_rate_of_a_client_are_those_of_its_records_so_much_later(run, fleet, t_s):
     clients = run.clients[run.clients["device"] == "pixel-6"]
     online = fleet.usage.state_at(clients["client"].to_numpy(), t_s).online
+    rates = [fleet.rate_at(client, Direction.DOWN, t_s) for client in clients["client"]]
+    users = zip(clients["usage_record"], clients["usage_shift_s"], strict=True)
+    links = zip(clients["network_record"], clients["network_shift_s"], strict=True)
 
     assert len(clients) == 6
-    assert [int(is_on) for is_on in online] == [
-        state(user, int(t_s + shift_s) % (3 * DAY_S))
-        for user, shift_s in zip(clients["usage_record"], clients["usage_shift_s"], strict=True)
-    ]
-
-
-@pytest.mark.parametrize("t_s", [0.0, 17.25, 99.5, 5000.125])
-def test_the_rate_of_a_client_is_that_of_its_record_so_much_later(run, fleet, t_s):
-    clients = run.clients[run.clients["device"] == "pixel-6"]
-
-    assert [fleet.rate_at(client, Direction.DOWN, t_s) for client in clients["client"]] == [
-        rate(name, (t_s + shift_s) % 60)
-        for name, shift_s in zip(clients["network_record"], clients["network_shift_s"], strict=True)
-    ]
+    assert online.tolist() == [state(user, int(t_s + s) % (3 * DAY_S)) for user, s in users]
+    assert rates == [rate(name, (t_s + s) % 60) for name, s in links]
 
 
 def test_shifts_are_days_after_the_start_and_differ_while_records_are_used_equally_often(run):
@@ -94,10 +85,3 @@ def test_shifts_are_days_after_the_start_and_differ_while_records_are_used_equal
     # An instance with a cable and without an owner follows no record.
     assert len(cabled) == 2
     assert cabled[COLUMNS].isna().all(axis=None)
-
-
-def test_without_traces_the_columns_do_not_exist(tmp_path):
-    scenario = fleetsim.load("quickstart", {"fleet.usage": {}, "stop": {"rounds": 1}})
-    plain = fleetsim.run(scenario, out=tmp_path / "run", train=False)
-
-    assert not set(COLUMNS) & set(plain.clients.columns)

@@ -109,12 +109,12 @@ class Writes:
 
 
 @pytest.mark.parametrize(
-    ("local", "says"),
+    ("local", "message"),
     [
         (Unfreezes, r"Unfreezes.train_client of client \d+ unfreezes body.bias \(requires_grad\)"),
         (Writes, r"Writes.train_client of client \d+ changes body.weight in training, which has"),
     ],
 )
-def test_training_of_ones_own_leaves_frozen_weights_alone(tmp_path, local, says):
-    with pytest.raises(PluginError, match=says):
+def test_training_of_ones_own_leaves_frozen_weights_alone(tmp_path, local, message):
+    with pytest.raises(PluginError, match=message):
         fleetsim.run("quickstart", FEW, model=Backbone, local=local, out=tmp_path / "run")

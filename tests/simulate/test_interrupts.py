@@ -49,12 +49,12 @@ def test_an_interrupted_run_goes_on_on_another_platform_only_if_that_is_allowed(
 @pytest.mark.slow
 @pytest.mark.usefixtures("hears_ctrl_c")
 @pytest.mark.parametrize(
-    ("number", "code", "says"),
+    ("number", "code", "message"),
     [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "ended by SIGTERM")],
     ids=["ctrl-c", "sigterm"],
 )
 def test_a_signal_says_how_to_go_on_and_the_run_does(
-    number, code, says, scenario, whole, tmp_path, monkeypatch, command
+    number, code, message, scenario, whole, tmp_path, monkeypatch, command
 ):
     """It goes to all processes that train, as from a terminal or a scheduler."""
     out = tmp_path / "run"
@@ -76,12 +76,12 @@ def test_a_signal_says_how_to_go_on_and_the_run_does(
 
     assert num_helpers == 1
     assert ended.err == (
-        f"{says}: 3 round(s) are recorded in {out};"
+        f"{message}: 3 round(s) are recorded in {out};"
         f" go on with: fleetsim {' '.join(words)} --resume\n"
     )
     assert ended.code == code
     assert open_run(out).manifest.status == "interrupted"
-    assert open_run(out).manifest.stop_text == says
+    assert open_run(out).manifest.stop_text == message
     assert open_run(out).rounds.equals(whole.rounds.head(3))
     resumed = simulate.run(scenario, out=out, resume=True)
     assert resumed.manifest.digest == whole.manifest.digest
@@ -124,26 +124,13 @@ def test_resume_begins_where_there_is_no_run_and_leaves_it_when_complete(
     written = {path: path.stat().st_mtime_ns for path in out.glob("*")}
     complete = simulate.run(scenario, out=out, resume=True, on_note=notes.append)
 
-    says = ("there is no run to resume yet, it begins here",
+    texts = ("there is no run to resume yet, it begins here",
         "the run is complete, there is nothing to resume")  # fmt: skip
-    assert notes == [f"{out}: {text}" for text in says]
+    assert notes == [f"{out}: {text}" for text in texts]
     assert begun.manifest.digest == whole.manifest.digest
     assert complete.manifest == begun.manifest
     assert len(written) == 7
     assert {path: path.stat().st_mtime_ns for path in out.glob("*")} == written
-
-
-@pytest.mark.slow
-def test_a_requeued_job_without_a_folder_of_its_own_has_one_run(
-    scenario, whole, tmp_path, monkeypatch
-):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(KeyboardInterrupt):
-        simulate.run(scenario, resume=True, on_progress=interrupt)
-    runs = [simulate.run(scenario, resume=True) for _ in range(2)]
-
-    assert [path.name for path in (tmp_path / "runs").iterdir()] == [runs[0].folder.name]
-    assert [run.manifest.digest for run in runs] == [whole.manifest.digest] * 2
 
 
 @pytest.mark.slow
@@ -159,7 +146,7 @@ def test_an_interrupt_before_the_first_round_says_how_to_go_on(scenario, tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("where", "says"),
+    ("where", "messages"),
     [
         ("fleetsim.simulate.run", ["interrupted; begin again with: fleetsim run"]),
         (
@@ -171,7 +158,7 @@ def test_an_interrupt_before_the_first_round_says_how_to_go_on(scenario, tmp_pat
     ids=["before the run", "after the run"],
 )  # fmt: skip
 def test_ctrl_c_outside_of_the_run_says_what_to_do(
-    where, says, scenario, whole, tmp_path, monkeypatch, command
+    where, messages, scenario, whole, tmp_path, monkeypatch, command
 ):
     out = tmp_path / "run"
     shutil.copytree(whole.folder, out)
@@ -180,5 +167,5 @@ def test_ctrl_c_outside_of_the_run_says_what_to_do(
     ended = command("run", tmp_path / "small.yaml", "--out", out, "--resume")
 
     assert ended.code == 130
-    for line, begin in zip(ended.err.splitlines(), says, strict=True):
+    for line, begin in zip(ended.err.splitlines(), messages, strict=True):
         assert line.startswith(begin.format(out=out))

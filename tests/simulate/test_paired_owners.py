@@ -65,10 +65,10 @@ def scenario(home, **changes) -> fleetsim.Scenario:
 def test_each_client_has_the_samples_and_the_record_of_one_person(home, tmp_path, size, seed):
     changes = {"fleet__size": size, "server__cohort": 1, "seed": seed}
     run = fleetsim.run(scenario(home, **changes), out=tmp_path / "run", train=False)
-    found = dict(zip(run.clients["usage_record"], run.clients["num_samples"], strict=True))
+    sizes = dict(zip(run.clients["usage_record"], run.clients["num_samples"], strict=True))
 
-    assert found == {name: PEOPLE[name] - PEOPLE[name] // 5 for name in found}
-    assert len(found) == size
+    assert sizes == {name: PEOPLE[name] - PEOPLE[name] // 5 for name in sizes}
+    assert len(sizes) == size
 
 
 def test_people_without_a_record_are_not_drawn(home, tmp_path):
@@ -100,7 +100,7 @@ def test_without_a_pair_records_are_drawn_and_not_those_of_the_owners(home, tmp_
 
 
 @pytest.mark.parametrize(
-    ("changes", "says"),
+    ("changes", "message"),
     [
         ({"task__partition": {"kind": "iid"}},
          r"fleet\.usage\.pair.*task\.partition\.kind = 'iid'"),
@@ -109,8 +109,8 @@ def test_without_a_pair_records_are_drawn_and_not_those_of_the_owners(home, tmp_
          "none of the 3 people of extrasensory-har, such as '0A'"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_paired_is_refused_in_one_line(home, tmp_path, changes, says):
-    with pytest.raises(ScenarioError, match=says) as caught:
+def test_what_cannot_be_paired_is_refused_in_one_line(home, tmp_path, changes, message):
+    with pytest.raises(ScenarioError, match=message) as caught:
         fleetsim.run(scenario(home, **changes), out=tmp_path / "run", train=False)
 
     assert len(caught.value.faults) == 1

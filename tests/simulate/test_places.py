@@ -19,25 +19,22 @@ def at_home(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path / "here")
 
 
-def small():
+def made(out):
     changes = ["task.dataset={kind: blank, input_shape: [8]}", "task.partition={kind: iid}"]
-    return load("quickstart", [*changes, "fleet.size=4", "server.cohort=2", "stop={rounds: 1}"])
+    changes += ["fleet.size=4", "server.cohort=2", "stop={rounds: 1}"]
+    return run(load("quickstart", changes), out=out, train=False)
 
 
 @pytest.mark.parametrize(
     ("out", "at"),
     [
-        ("~/mine", "home/mine"),
-        ("a:b", "here/a:b"),
-        ("file:///c", "here/file:/c"),
-        ("two words\nand a line", "here/two words\nand a line"),
-        ("-dash", "here/-dash"),
-        ("slash/", "here/slash"),
-        ("../up", "up"),
+        ("~/mine", "home/mine"), ("a:b", "here/a:b"), ("file:///c", "here/file:/c"),
+        ("two words\nand a line", "here/two words\nand a line"), ("-dash", "here/-dash"),
+        ("slash/", "here/slash"), ("../up", "up"),
     ],
-)
+)  # fmt: skip
 def test_a_run_folder_may_have_any_name(out, at, tmp_path):
-    done = run(small(), out=out, train=False)
+    done = made(out)
 
     assert (tmp_path / at / "rounds.parquet").is_file()
     assert fleetsim.open_run(out).manifest.digest == done.manifest.digest
@@ -49,14 +46,14 @@ def test_a_run_folder_may_have_any_name(out, at, tmp_path):
 def test_a_place_that_cannot_be_is_refused_before_the_run(out, tmp_path):
     (tmp_path / "here" / "file").write_text("not a folder")
     with pytest.raises(DataError) as refused:
-        run(small(), out=out, train=False)
+        made(out)
 
     assert "\n" not in str(refused.value)
     assert [path.name for path in (tmp_path / "here").iterdir()] == ["file"]
 
 
 def test_pages_and_homes_of_studies_may_lie_below_the_home_folder(tmp_path):
-    runs = [run(small(), out=f"~/{name}", train=False) for name in ("mine", "yours")]
+    runs = [made(f"~/{name}") for name in ("mine", "yours")]
     page = comparison.write(comparison.compare(runs), "~/pages")
 
     assert page == tmp_path / "home" / "pages" / "comparison.html"

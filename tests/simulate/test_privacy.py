@@ -14,38 +14,24 @@ pytest.importorskip("dp_accounting", reason="pip install 'fleetsim[privacy]'")
 SMALL = ("fleet.size=20", "server.cohort=5", "server.over_commit=1.2", "stop.rounds=3")
 
 
-@pytest.fixture(scope="module")
-def done(tmp_path_factory):
-    told: list[Progress] = []
-    folder = tmp_path_factory.mktemp("private") / "run"
-    return run(load("quickstart-private", SMALL), out=folder, on_progress=told.append), told
-
-
-@pytest.mark.slow
-def test_epsilon_grows_with_each_round_and_is_shown(done):
-    made, told = done
-    spent = made.rounds["epsilon"].tolist()
-
-    assert 0.0 < spent[0] < spent[1] < spent[2] == made.epsilon
-    assert progress_text(told[-1]).endswith(f"epsilon {spent[2]:.2f}")
-    assert any(
-        line.startswith("privacy ") and f"epsilon {spent[2]:.2f} at delta 0.001" in line
-        for line in summary.terminal_lines(made)
-    )
-
-
-def test_epsilon_counts_the_selected_among_the_eligible(done):
+def test_epsilon_counts_the_selected_among_the_eligible_and_is_shown(tmp_path):
     """Six of the eligible are selected for five answers; the accountant is told of these two."""
-    made, _ = done
-    server = load("quickstart-private", SMALL).server
-    assert isinstance(server, SynchronousServerSettings)
-    assert server.privacy is not None
-    accountant = RdpAccountant(server.privacy)
+    states: list[Progress] = []
+    scenario = load("quickstart-private", SMALL)
+    made = run(scenario, out=tmp_path / "run", on_progress=states.append)
+    spent = made.rounds["epsilon"].tolist()
+    assert isinstance(scenario.server, SynchronousServerSettings)
+    assert scenario.server.privacy is not None
+    accountant = RdpAccountant(scenario.server.privacy)
     for row in made.rounds.itertuples():
         accountant.spend(row.num_selected, row.num_eligible)
 
     assert set(made.rounds["num_selected"]) == {6}
-    assert made.epsilon == accountant.epsilon
+    assert 0.0 < spent[0] < spent[1] < spent[2] == made.epsilon == accountant.epsilon
+    shown = f"epsilon {spent[2]:.2f}"
+    assert progress_text(states[-1]).endswith(shown)
+    (line,) = [text for text in summary.terminal_lines(made) if text.startswith("privacy ")]
+    assert f"{shown} at delta 0.001" in line
 
 
 @pytest.mark.slow

@@ -54,9 +54,9 @@ job(2, train=False)
 expected = job(1)
 fork = mp.get_context("fork")
 with futures.ProcessPoolExecutor(1, fork) as pool:
-    found = [pool.submit(job, 1, workers=workers).result() for workers in (1, 2)]
+    digests = [pool.submit(job, 1, workers=workers).result() for workers in (1, 2)]
 with fork.Pool(1) as pool:
-    found.append(pool.apply(job, (1,), {"workers": None}))
+    digests.append(pool.apply(job, (1,), {"workers": None}))
     try:
         pool.apply(job, (1,), {"workers": 2})
     except fleetsim.ScenarioError as fault:
@@ -66,10 +66,10 @@ def forks(progress):
     if progress.round == 1 and (child := os.fork()) == 0:
         os._exit(0 if job(1) == expected else 1)
     elif progress.round == 1:
-        found.append(os.waitpid(child, 0)[1] or expected)
+        digests.append(os.waitpid(child, 0)[1] or expected)
 
 job(3, on_progress=forks)
-print(found == [expected] * 4)
+print(digests == [expected] * 4)
 """,
     )
 
@@ -82,11 +82,11 @@ def test_threads_and_runs_in_callbacks_give_the_same_bytes(tmp_path) -> None:
         """
 expected = job(1)
 with futures.ThreadPoolExecutor(2) as pool:
-    found = list(pool.map(job, [1, 1]))
-    inner = lambda progress: found.append(pool.submit(job, 1).result())
-    found.append(job(1, on_progress=inner))
-    found.append(job(1, on_progress=lambda progress: found.append(job(1))))
-print(found == [expected] * 8)
+    digests = list(pool.map(job, [1, 1]))
+    inner = lambda progress: digests.append(pool.submit(job, 1).result())
+    digests.append(job(1, on_progress=inner))
+    digests.append(job(1, on_progress=lambda progress: digests.append(job(1))))
+print(digests == [expected] * 8)
 """,
     )
 

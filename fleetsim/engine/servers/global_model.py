@@ -118,12 +118,12 @@ class GlobalModel:
         """Return the model, its version and the state of the aggregator."""
         parameters = self.parameters.view()  # never changed, so that no copy is needed
         parameters.flags.writeable = False
-        own: State = {
+        state: State = {
             "parameters": parameters,
             "version": np.array(self.version, dtype=np.int64),
             "accuracy": np.array(np.nan if self.accuracy is None else self.accuracy),
         }
-        return own | joined({_AGGREGATOR: self._aggregator.state()})
+        return state | joined({_AGGREGATOR: self._aggregator.state()})
 
     def restore(self, state: State) -> None:
         """Restore what `state` returned."""

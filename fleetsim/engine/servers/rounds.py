@@ -89,18 +89,6 @@ def _update_norm(task: Task, yielded: JobResult) -> float | None:
     return float(np.linalg.norm(task.job.base.astype(np.float64) - yielded.vector))
 
 
-def refused_probe(client: int, now_s: float) -> Report:
-    """Return the report of a probe that was not sent, because the client is not available."""
-    return Report(
-        client=client,
-        purpose=Purpose.PROBE,
-        outcome=Outcome.OFFLINE,
-        dispatched_at_s=now_s,
-        finished_at_s=now_s,
-        num_samples=0,
-    )
-
-
 class EndedTask(NamedTuple):
     """Task that ended in a round, with the columns of its row that its result lacks."""
 

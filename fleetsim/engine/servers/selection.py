@@ -8,7 +8,9 @@ from fleetsim.contracts import (
     Evaluation,
     FleetView,
     IntArray,
+    Outcome,
     ProbeRequest,
+    Purpose,
     Report,
     RoundView,
     WorkKind,
@@ -18,7 +20,7 @@ from fleetsim.engine.servers.dispatch import Dispatcher
 from fleetsim.engine.servers.global_model import GlobalModel
 from fleetsim.engine.servers.launcher import Launcher
 from fleetsim.engine.servers.parts import Parts
-from fleetsim.engine.servers.rounds import refused_probe, report_of
+from fleetsim.engine.servers.rounds import report_of
 from fleetsim.engine.servers.training_requests import in_part, requests_of
 from fleetsim.engine.tasks.task import Task, TaskResult, TrainingRequest
 from fleetsim.errors import ScenarioError
@@ -95,8 +97,9 @@ class Selection:
         """Run one stage of probing: all clients at once, until all have answered or failed."""
         now_s = self._launcher.now_s
         present = set(self._world.eligible.candidates(now_s).tolist())
+        # A probe is not sent to a client that is not available.
         reports += [
-            refused_probe(request.client, now_s)
+            Report(request.client, Purpose.PROBE, Outcome.OFFLINE, now_s, now_s, num_samples=0)
             for request in requests
             if request.client not in present
         ]

@@ -128,7 +128,7 @@ class Server(ABC):
 
     def clients(self) -> ClientColumns:
         """Return the clients table at this moment."""
-        is_charged = self._parts.energy.idle == "charged"
+        is_charged = self._launcher.waiting.is_charged
         return client_columns(self._world, self.now_s, charges_enlisted=is_charged)
 
     def _reached(self) -> StopReason | None:
@@ -236,9 +236,9 @@ class Server(ABC):
         return {name: part for name, part in parts.items() if part is not None}
 
     def _state(self) -> State:
-        own = {"now_s": np.array(self.now_s), "next_task": np.array(self._launcher.next_task)}
+        state = {"now_s": np.array(self.now_s), "next_task": np.array(self._launcher.next_task)}
         states = {name: part.state() for name, part in self._saved().items()}
-        return joined({"server": own} | states)
+        return joined({"server": state} | states)
 
     def _restore(self, state: State) -> None:
         self._world.restore(part_of(state, "clients"))

@@ -27,16 +27,6 @@ def requests_of(cohort: Cohort, usual: Work, trained: Mapping[int, Task]) -> lis
             raise _fault(name, "True or False", getattr(cohort, name))
     if cohort.asks_epoch_losses:
         usual = replace(usual, tells_epoch_losses=True)
-    own = (
-        cohort.epochs,
-        cohort.steps,
-        cohort.clock_fraction,
-        cohort.upload_fraction,
-        cohort.weights,
-        cohort.continues,
-    )
-    if all(asked is None for asked in own) and not cohort.are_shares:
-        return [TrainingRequest(client, usual) for client in clients]
     clocks, works = cohort.clock_fraction, [usual] * size
     if cohort.epochs is not None:
         if cohort.steps is not None:

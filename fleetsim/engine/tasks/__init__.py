@@ -5,5 +5,4 @@
 - `phase_segments`: Time and resources that tasks used, by phase segment.
 - `task_outcomes`: Outcomes and resource use of dispatched tasks.
 - `interruption`: Interruptions of tasks: settings, pause policy and accumulated waiting time.
-- `lost_clients`: Losses of clients during transfers that share links.
 """

@@ -18,7 +18,7 @@ charged when a task ends (`settle`), for failed tasks too. Ties follow `event_or
 """
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -41,17 +41,18 @@ from fleetsim.engine.tasks.interruption import (
     PartialSettings,
     PausePolicy,
 )
-from fleetsim.engine.tasks.lost_clients import TransferTimelines, until_lost
 from fleetsim.engine.tasks.phase_segments import Phase, Used
 from fleetsim.engine.tasks.task import Task
 from fleetsim.engine.tasks.task_outcomes import DELIVERED, MEMORY, SegmentPlan, TaskOutcomes
 from fleetsim.engine.world import World
 from fleetsim.fleet.devices.compute import num_steps, work_flop
 from fleetsim.fleet.network.direction import Direction
-from fleetsim.fleet.population import Fleet
+from fleetsim.fleet.timeline import Timelines
 from fleetsim.units import BIT_PER_BYTE
 
 _NONE = np.empty(0, dtype=np.int64)
+_LaidOut = list[tuple[IntArray, Timelines]]
+"""Pairs of rows and the timelines of their transfers, from `Channel.transfers`."""
 
 
 class TaskBatch(TaskOutcomes):
@@ -122,7 +123,7 @@ class TaskBatch(TaskOutcomes):
         radio = fleet.radios_at(clients, start_s)
         is_asleep = state.is_asleep(radio, start_s)
 
-        def lay_out(lost_at_s: FloatArray) -> TransferTimelines:
+        def lay_out(lost_at_s: FloatArray) -> _LaidOut:
             laid_out = fleet.access.transfers(
                 clients, direction, start_s, bit, radio, is_asleep, lost_at_s, more_round_trips
             )
@@ -132,7 +133,7 @@ class TaskBatch(TaskOutcomes):
             ]
 
         stays = []
-        for at, laid_out in until_lost(lay_out, state, self.lost_at_s(moving)):
+        for at, laid_out in _until_lost(lay_out, state, self.lost_at_s(moving)):
             timelines = laid_out
             if phase == Phase.UPLOAD and self._arrives is not None:
                 is_complete = laid_out.is_complete & self._arrives[moving[at]]
@@ -208,16 +209,29 @@ class TaskBatch(TaskOutcomes):
         return stays
 
     def _ask_resources(self, rows: IntArray) -> None:
+        fleet = self._world.fleet
         for row in rows.tolist():
-            if self.tasks[row].asks_resources:
-                self.resources[row] = resources_of(
-                    self._world.fleet,
-                    self.tasks[row].client,
-                    float(self.end_s[row]),
-                    level_j=float(self.state.charge.level_j[row]),
-                    cost=self._cost,
-                    batch_size=self._batch_size,
-                )
+            if not self.tasks[row].asks_resources:
+                continue
+            client, now_s = self.tasks[row].client, float(self.end_s[row])
+            state = fleet.usage.state_at_one(client, now_s)
+            epoch_s = fleet.epoch_s(client, self._cost, self._batch_size)
+            level_j = float(self.state.charge.level_j[row])
+            capacity_j = float(fleet.batteries.capacity_j[client])
+            self.resources[row] = Resources(
+                flop_per_s=fleet.conv_flop_per_s(client),
+                ram_byte=fleet.profile(client).ram_byte,
+                load_fraction=state.load,
+                is_charging=state.charging,
+                is_unmetered=state.unmetered,
+                battery_fraction=None if np.isnan(level_j) else level_j / capacity_j,
+                samples_per_s=(1.0 - state.load) * float(fleet.num_samples[client]) / epoch_s,
+                down_bit_per_s=fleet.rate_at(client, Direction.DOWN, now_s),
+                up_bit_per_s=fleet.rate_at(client, Direction.UP, now_s),
+                free_ram_byte=None
+                if fleet.memory is None
+                else float(fleet.memory.free_byte[client]),
+            )
 
     # --- interruptions ----------------------------------------------------------------------------
 
@@ -276,6 +290,37 @@ class TaskBatch(TaskOutcomes):
         ]
 
 
+def _until_lost(
+    lay_out: Callable[[FloatArray], _LaidOut], state: ClientState, lost_at_s: FloatArray
+) -> _LaidOut:
+    """Return the transfers of n tasks in which a client holds its share only until it is lost.
+
+    `lay_out` gives the transfers for the moments at which clients are lost [n]. They are lost at
+    `lost_at_s` [n], or inf, but for their batteries, whose state is that before the transfers.
+
+    A lost client leaves its share to the others, which finish sooner, or draw more power and reach
+    their cut-off level sooner. So the moment of a loss depends on earlier losses, but never on
+    later ones: given all losses up to a moment, the first battery that meets its cut-off level
+    afterwards does so at the right time. This needs one timeline per battery that fails, plus one.
+    """
+    while True:
+        laid_out = lay_out(lost_at_s)
+        if state.fleet.links is None or not state.fleet.batteries.has_any:
+            return laid_out
+        empty_s = np.full(lost_at_s.size, np.inf)
+        for at, timelines in laid_out:
+            end_s = np.minimum(timelines.end_s, lost_at_s[at])
+            spent_j = timelines.energy_until(end_s)
+            at_risk = (~state.take(at).is_safe(timelines, spent_j, end_s)).nonzero()[0]
+            rows, end_s = at[at_risk], end_s[at_risk]
+            _, met_s = state.take(rows).drained(timelines.take(at_risk), spent_j[at_risk], end_s)
+            empty_s[rows] = np.where(met_s < end_s, met_s, np.inf)
+        first_s = empty_s.min()
+        if first_s == np.inf:
+            return laid_out
+        lost_at_s = np.where(empty_s == first_s, first_s, lost_at_s)
+
+
 def _takes_steps(work: Work) -> bool:
     """Return whether work has a backward pass, for which activations are kept."""
     is_training = work.kind is WorkKind.TRAIN and (work.epochs > 0 or work.steps is not None)
@@ -284,24 +329,3 @@ def _takes_steps(work: Work) -> bool:
 
 def _in_order(parts: Sequence[IntArray]) -> IntArray:
     return parts[0] if len(parts) == 1 else np.sort(np.concatenate([_NONE, *parts]))
-
-
-def resources_of(
-    fleet: Fleet, client: int, now_s: float, *, level_j: float, cost: ModelCost, batch_size: int
-) -> Resources:
-    """Return what a client with this battery level (NaN on mains) reports at a moment."""
-    state = fleet.usage.state_at_one(client, now_s)
-    epoch_s = fleet.epoch_s(client, cost, batch_size)
-    capacity_j = float(fleet.batteries.capacity_j[client])
-    return Resources(
-        flop_per_s=fleet.conv_flop_per_s(client),
-        ram_byte=fleet.profile(client).ram_byte,
-        load_fraction=state.load,
-        is_charging=state.charging,
-        is_unmetered=state.unmetered,
-        battery_fraction=None if np.isnan(level_j) else level_j / capacity_j,
-        samples_per_s=(1.0 - state.load) * float(fleet.num_samples[client]) / epoch_s,
-        down_bit_per_s=fleet.rate_at(client, Direction.DOWN, now_s),
-        up_bit_per_s=fleet.rate_at(client, Direction.UP, now_s),
-        free_ram_byte=None if fleet.memory is None else float(fleet.memory.free_byte[client]),
-    )

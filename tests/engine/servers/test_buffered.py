@@ -195,7 +195,7 @@ def test_in_any_world_staleness_concurrency_and_joules_hold(
     tiny.recorder, tiny.seed = MemoryRecorder(), seed
     given = {"concurrency": concurrency, "buffer_size": buffer_size}
     busy_world(tiny, crash_per_hour=crash_per_hour, **given)
-    rows = tiny.rows(stop={"rounds": 6, "time_s": 20_000.0})
+    rows = tiny.rows(stop={"rounds": 6, "time_s": 20_000.0}, idle="charged")
 
     assert all(row.staleness >= 0 for row in rows)
     changes = [(row.dispatched_at_s, 1) for row in rows] + [(row.finished_at_s, -1) for row in rows]
@@ -206,6 +206,7 @@ def test_in_any_world_staleness_concurrency_and_joules_hold(
         assert all(end <= start for (_, end), (start, _) in itertools.pairwise(spans))
     metered_j = math.fsum(map(np.sum, task_energies(tiny.server_ran.clients())))
     assert metered_j == pytest.approx(sum(row.energy_j for row in rows))
+    assert {row.energy_enlisted_idle_j for row in rows} <= {0.0}  # nobody waits for the server
 
 
 lengths_s = st.floats(1e-6, 1e6)

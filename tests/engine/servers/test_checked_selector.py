@@ -37,14 +37,14 @@ class Answers(FirstCome):
 def answered(method: str, answer: Any, user: UserPart | None = None) -> Any:
     """Return the checked answer to a call, after those that come before it."""
     selector = CheckedSelector(Answers(method, answer), user, Clock(1.5))
-    found: Any = selector.setup(FLEET)
+    result: Any = selector.setup(FLEET)
     if method in ("probe", "select"):
-        found = getattr(selector, method)(VIEW)
+        result = getattr(selector, method)(VIEW)
     elif method == "diagnostics":
-        found = selector.observe(OUTCOME)
+        result = selector.observe(OUTCOME)
     elif method == "state":
-        found = selector.state()
-    return found
+        result = selector.state()
+    return result
 
 
 class Silent:
@@ -152,14 +152,12 @@ class Teller(FirstCome):
         return self.answers[len(self.outcomes) - 1]
 
 
-@pytest.mark.parametrize(
-    ("selector", "texts"),
-    [(Teller({"loss": 0.5}, {}), ['{"loss": 0.5}', None]), (FirstCome(), [None, None])],
-)
-def test_numbers_are_recorded_with_the_round_that_was_just_observed(tiny, selector, texts):
-    tiny.run(selector=selector, stop={"rounds": 2})
+def test_numbers_are_recorded_with_the_round_that_was_just_observed(tiny):
+    tiny.run(selector=Teller({"loss": 0.5}, {}), stop={"rounds": 2})
+    tiny.run(selector=FirstCome(), stop={"rounds": 1})
 
-    assert [row.selector_diagnostics for row in tiny.recorder.rounds] == texts
+    texts = [row.selector_diagnostics for row in tiny.recorder.rounds]
+    assert texts == ['{"loss": 0.5}', None, None]
 
 
 def test_a_round_whose_numbers_are_refused_leaves_no_task_either(tiny):

@@ -59,14 +59,6 @@ def test_a_share_of_the_update_takes_a_share_of_the_bytes_rounded_up(tiny):
     assert third.upload_s == pytest.approx(0.333334, rel=1e-9)
 
 
-def test_the_server_takes_what_is_not_sent_for_unchanged(tiny):
-    # Client 1 adds 2 to each of three weights and sends one of them: the mean with client 0, that
-    # adds 1 to all, is 0.5 twice and (1 + 2) / 2 once.
-    tiny.run(trainer=KnownTrainer(), selector=Particular(upload_fraction=[1.0, 1 / 3]))
-
-    assert sorted(tiny.selector.outcomes[0].parameters.tolist()) == [0.5, 0.5, 1.5]
-
-
 def test_what_epochs_lost_is_told_where_it_was_asked(tiny):
     tiny.run(trainer=KnownTrainer(), selector=Particular(asks_epoch_losses=True))
     asked = [report.epoch_losses for report in tiny.selector.outcomes[0].reports]
@@ -76,13 +68,28 @@ def test_what_epochs_lost_is_told_where_it_was_asked(tiny):
     assert [report.epoch_losses for report in tiny.selector.outcomes[0].reports] == [None] * 2
 
 
-def test_updates_count_by_the_weights_that_the_selector_gives(tiny):
-    # Clients 0 and 1 make 1 and 2 of 0: (3 * 1 + 1 * 2) / 4, though 1 has ten times the samples.
-    tiny.samples = [100, 1000, 100, 100]
-    tiny.run(trainer=KnownTrainer(), selector=Particular(weights=[3.0, 1.0]))
+@pytest.mark.parametrize(
+    ("asked", "deadline_s", "model"),
+    [
+        # Client 1 adds 2 to each of three weights and sends one of them: the mean with client 0,
+        # that adds 1 to all, is 0.5 twice and (1 + 2) / 2 once.
+        ({"upload_fraction": [1.0, 1 / 3], "weights": [1.0, 1.0]}, None, [0.5, 0.5, 1.5]),
+        # (3 * 1 + 1 * 2) / 4, though 1 has ten times the samples.
+        ({"weights": [3.0, 1.0]}, None, [1.25] * 3),
+        # Client 1 is late, and leaves the mean to client 0, but its share empty.
+        ({"weights": [0.25, 0.5]}, 2.5 + epochs_s(), [1.0] * 3),
+        ({"weights": [0.25, 0.5], "are_shares": True}, 2.5 + epochs_s(), [0.25] * 3),
+    ],
+)
+def test_updates_count_by_what_is_sent_and_by_the_weights_that_are_asked_for(
+    tiny, asked, deadline_s, model
+):
+    tiny.samples, tiny.server = [100, 1000, 100, 100], {"cohort": 2, "deadline_s": deadline_s}
+    tiny.run(trainer=KnownTrainer(), selector=Particular(**asked))
+    outcome = tiny.selector.outcomes[0]
 
-    assert tiny.selector.outcomes[0].parameters.tolist() == [1.25] * 3
-    assert [report.weight for report in tiny.selector.outcomes[0].reports] == [3.0, 1.0]
+    assert sorted(outcome.parameters.tolist()) == model
+    assert [report.weight for report in outcome.reports] == asked["weights"]
 
 
 def test_aggregators_without_a_mean_refuse_weights(tiny):
@@ -176,17 +183,6 @@ def test_flights_with_particular_work_are_repeated(tiny, are_shares):
         assert outcomes == straight[done:]
 
 
-def test_weights_of_those_who_do_not_deliver_are_no_part_of_a_mean_but_leave_a_share_empty(tiny):
-    # Client 1 has a tenfold of samples and is late: only client 0, that makes 1 of 0, delivers.
-    tiny.samples = [100, 1000, 100, 100]
-    tiny.server = {"cohort": 2, "deadline_s": 2.5 + epochs_s()}
-    for are_shares, mean in ((False, 1.0), (True, 0.25)):
-        selector = Particular(weights=[0.25, 0.5], are_shares=are_shares)
-        tiny.run(trainer=KnownTrainer(), selector=selector)
-
-        assert selector.outcomes[0].parameters.tolist() == [mean] * 3
-
-
 class Restarting(FirstCome):
     """Replaces the global model by a given one before these rounds."""
 
@@ -199,13 +195,21 @@ class Restarting(FirstCome):
         return Cohort(clients, start=self.start if view.round in self.rounds else None)
 
 
-def test_a_cohort_may_start_from_another_model_which_replaces_the_global_one(tiny):
-    """Clients 0 and 1 add 1 and 2, on average 1.5: 1.5, then 10 + 1.5, then 13."""
-    tiny.run(trainer=KnownTrainer(), stop={"rounds": 3}, selector=Restarting({2}, [10.0] * 3))
-    models = [float(outcome.parameters[0]) for outcome in tiny.selector.outcomes]
+@pytest.mark.parametrize(
+    ("server", "models"),
+    [
+        # Clients 0 and 1 add 1 and 2, on average 1.5.
+        ({"cohort": 2}, [1.5, 10 + 1.5, 13.0]),
+        ({"concurrency": 1, "buffer_size": 1}, [1.0, 10 + 1.0, 12.0]),
+    ],
+    ids=str,
+)
+def test_a_cohort_may_start_from_another_model_which_replaces_the_global_one(tiny, server, models):
+    tiny.server, tiny.trainer = server, KnownTrainer()
+    tiny.run(stop={"rounds": 3}, selector=Restarting({2}, [10.0] * 3))
 
-    assert models == pytest.approx([1.5, 11.5, 13.0])
-    assert [row.loss for row in tiny.recorder.rounds] == pytest.approx([1.5, 11.5, 13.0])
+    assert [float(one.parameters[0]) for one in tiny.selector.outcomes] == pytest.approx(models)
+    assert [row.loss for row in tiny.recorder.rounds] == pytest.approx(models)
 
 
 @pytest.mark.parametrize(("rounds", "byte_of_0"), [(set(), 0), ({1}, 1_000_000)])
@@ -218,11 +222,3 @@ def test_who_holds_the_global_model_must_download_the_one_to_start_from(rounds, 
     trained = [row for row in tiny.recorder.tasks if row.purpose is Purpose.TRAIN]
 
     assert [row.download_byte for row in trained] == [byte_of_0, 1_000_000]
-
-
-def test_a_buffered_server_starts_from_it_too(tiny):
-    """Client 0 adds 1 to 0, and starts from 10 in the second selection: 10 + 1."""
-    server = {"concurrency": 1, "buffer_size": 1}
-    tiny.run(server=server, stop={"rounds": 2}, selector=Restarting({2}, [10.0] * 3))
-
-    assert [row.loss for row in tiny.recorder.rounds] == pytest.approx([1.0, 11.0])

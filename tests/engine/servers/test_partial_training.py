@@ -1,7 +1,5 @@
 """Clients that train a random part of their epochs or steps (FedProx), or a number of steps."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 from pydantic import ValidationError
@@ -79,16 +77,9 @@ IDLE_W = 2.1
 
 
 @pytest.fixture
-def by_steps(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> Tiny:
+def by_steps(tiny: Tiny) -> Tiny:
     """The tiny fleet, whose scenario asks for five steps of 50; client 0 has 120 samples, 1 30."""
-    parts = Tiny.parts
-
-    def in_steps(self, trainer, aggregator):
-        whole = parts(self, trainer, aggregator)
-        learning = dataclasses.replace(whole.learning, training=Work(WorkKind.TRAIN, steps=5))
-        return dataclasses.replace(whole, learning=learning)
-
-    monkeypatch.setattr(Tiny, "parts", in_steps)
+    tiny.epochs, tiny.steps = 0, 5
     tiny.size, tiny.samples = 2, [120, 30]
     return tiny
 

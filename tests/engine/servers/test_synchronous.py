@@ -21,20 +21,13 @@ from fleetsim.contracts import JobResult, Outcome, ProbeRequest, Purpose, StepMe
 from fleetsim.engine.servers import selection
 from fleetsim.errors import SimulationError
 from fleetsim.learning.aggregation.update_screening import refusal_reasons
-from tests.engine.tiny import (
-    CONSTANT,
-    COST,
-    FirstCome,
-    KnownTrainer,
-    RateTrainer,
-    Tiny,
-    task_energies,
-)
+from tests.engine.tiny import COST, FirstCome, KnownTrainer, RateTrainer, Tiny, task_energies
 
 COMPUTE_S = 2 * (0.02 + 0.0105) + 300 / 4.958
 TASK_S = COMPUTE_S + 2.0
 TAIL_J = 0.13286 * 0.30107
 TRAIN = Work(WorkKind.TRAIN, epochs=1)
+EVALUATE, NOTHING = Work(WorkKind.EVALUATE), Work(WorkKind.NONE)
 
 
 def test_a_task_takes_and_costs_what_the_profile_says_and_a_round_adds_its_tasks_up(tiny):
@@ -112,15 +105,6 @@ def test_a_task_ends_when_its_client_stops_being_eligible(tiny, then, rule, outc
         assert tiny.recorder.rounds[0].num_lost == 2
 
 
-def test_background_load_slows_a_task_but_does_not_raise_its_compute_joules(tiny):
-    tiny.trace("0,1,0,1,0.5", span_s=1000)
-    row = tiny.rows()[0]
-
-    assert row.compute_s == pytest.approx(2 * COMPUTE_S)
-    assert row.energy_compute_j == pytest.approx(3.3 * COMPUTE_S)
-    assert row.energy_idle_j == pytest.approx(2.1 * (2 * COMPUTE_S + 2.0))
-
-
 def test_a_battery_that_meets_its_cut_off_ends_the_task(tiny):
     # Pixel 6: 4614 mAh * 3.85 V = 63,950 J. It starts at 30.1 % and drops out at 30 %: 63.95 J.
     # Download: 0.363 W + 0.149 W for 1 s and a tail of 0.04 J; then 4.43 W + 0.149 W.
@@ -140,7 +124,7 @@ def test_a_battery_that_meets_its_cut_off_ends_the_task(tiny):
 
 
 def test_a_transfer_that_the_channel_gives_up_on_is_a_lost_link(tiny):
-    row = tiny.rows(channel={**CONSTANT, "down_bit_per_s": 1e5, "give_up_s": 30})[0]
+    row = tiny.rows(channel={**tiny.channel, "down_bit_per_s": 1e5, "give_up_s": 30})[0]
 
     assert (row.outcome, row.finished_at_s) == (Outcome.LINK, 30.0)
     assert row.download_byte == 375_000  # 1e5 bit/s for 30 s
@@ -148,13 +132,16 @@ def test_a_transfer_that_the_channel_gives_up_on_is_a_lost_link(tiny):
 
 
 def test_a_lost_upload_costs_all_that_a_delivered_one_costs(tiny, tmp_path):
-    lost = Tiny(tmp_path, channel={**CONSTANT, "upload_success": [{"probability": 0.0}]})
+    lost = Tiny(tmp_path, channel={**tiny.channel, "upload_success": [{"probability": 0.0}]})
 
     for there, here in zip(tiny.rows(), lost.rows(), strict=True):
         assert there.outcome is Outcome.DELIVERED
         assert here == there._replace(outcome=Outcome.LINK, completed_fraction=None)
     assert lost.recorder.rounds[0].num_delivered == 0
     assert lost.recorder.rounds[0].energy_wasted_j == tiny.recorder.rounds[0].energy_j
+    # The server does not learn why a client is lost, nor what it spent.
+    reports = lost.selector.outcomes[0].reports
+    assert {(one.outcome, one.energy_j) for one in reports} == {(Outcome.OFFLINE, None)}
 
 
 def test_an_update_that_the_screen_refuses_is_wasted_and_says_why(tiny):
@@ -175,7 +162,7 @@ def test_an_update_that_the_screen_refuses_is_wasted_and_says_why(tiny):
 
 
 def test_probes_are_charged_and_a_probed_client_downloads_the_model_once(tiny):
-    probes = [ProbeRequest(c, Work(WorkKind.EVALUATE)) for c in (0, 1, 2)]
+    probes = [ProbeRequest(c, EVALUATE) for c in (0, 1, 2)]
     tiny.run(selector=FirstCome({1: probes}))
     probed = [row for row in tiny.recorder.tasks if row.purpose is Purpose.PROBE]
     trained = [row for row in tiny.recorder.tasks if row.purpose is Purpose.TRAIN]
@@ -196,9 +183,9 @@ def test_probes_are_charged_and_a_probed_client_downloads_the_model_once(tiny):
 def test_set_up_comes_before_the_first_probe_and_only_once(tiny):
     class Curious(FirstCome):
         def setup(self, fleet):
-            return [ProbeRequest(client, Work(WorkKind.NONE)) for client in range(4)]
+            return [ProbeRequest(client, NOTHING) for client in range(4)]
 
-    tiny.run(selector=Curious({1: [ProbeRequest(0, Work(WorkKind.NONE))]}), stop={"rounds": 2})
+    tiny.run(selector=Curious({1: [ProbeRequest(0, NOTHING)]}), stop={"rounds": 2})
     first, second = tiny.selector.views
 
     # Round 1: four clients download the model in set-up, then client 0 is asked and holds it.
@@ -207,13 +194,18 @@ def test_set_up_comes_before_the_first_probe_and_only_once(tiny):
     assert second.reports == ()
 
 
-def test_a_probe_may_bring_a_model_of_its_own(tiny):
-    own = np.ones(3, dtype=np.float32)
-    tiny.run(selector=FirstCome({1: [ProbeRequest(0, TRAIN, parameters=own)]}))
+def test_a_probe_downloads_the_global_model_or_its_own_and_messages_on_top(tiny):
+    """Client 0 then holds a model that is not the global one."""
+    probes = [
+        ProbeRequest(0, TRAIN, parameters=np.ones(3, dtype=np.float32)),
+        ProbeRequest(2, NOTHING, download_byte=2_000_000),
+        ProbeRequest(3, NOTHING, needs_model=False, download_byte=2_000_000),
+    ]
+    tiny.run(selector=FirstCome({1: probes}))
+    rows = tiny.recorder.tasks
 
-    downloads = {(row.purpose, row.client): row.download_byte for row in tiny.recorder.tasks}
-    assert downloads[Purpose.PROBE, 0] == 1_000_000
-    assert downloads[Purpose.TRAIN, 0] == 1_000_000  # what it holds is not the global model
+    assert [row.download_byte for row in rows] == [10**6, 3 * 10**6, 2 * 10**6, 10**6, 10**6]
+    assert [row.download_s for row in rows[:3]] == pytest.approx([1.0, 3.0, 2.0])
 
 
 def test_a_model_that_the_client_trained_itself_is_not_sent_to_it_again(tiny):
@@ -224,8 +216,8 @@ def test_a_model_that_the_client_trained_itself_is_not_sent_to_it_again(tiny):
             if view.round == 1 or view.stage:
                 return []
             [report] = self.outcomes[-1].reports
-            at_its_own = Work(WorkKind.GRADIENT)
-            return [ProbeRequest(0, at_its_own, needs_model=False, parameters=report.vector)]
+            gradient = Work(WorkKind.GRADIENT)
+            return [ProbeRequest(0, gradient, needs_model=False, parameters=report.vector)]
 
     tiny.size, tiny.server, tiny.stop = 1, {"cohort": 1}, {"rounds": 2}
     tiny.selector, tiny.trainer = LooksBack(), KnownTrainer()
@@ -246,7 +238,7 @@ def test_a_client_that_is_asked_says_how_it_stands_when_it_answers(tiny):
     tiny.devices = {"pixel-6": 1.0}
     tiny.battery = {"initial_fraction": [0.5, 0.5]}
     tiny.trace("0,1,0,1,0.25 10,1,1,0,0.5", span_s=1000)
-    asked = ProbeRequest(0, Work(WorkKind.NONE), needs_model=False, asks_resources=True)
+    asked = ProbeRequest(0, NOTHING, needs_model=False, asks_resources=True)
     tiny.run(selector=FirstCome({1: [asked]}))
     resources = tiny.selector.views[0].reports[0].resources
 
@@ -267,39 +259,27 @@ def test_a_client_that_is_asked_says_how_it_stands_when_it_answers(tiny):
     assert free_byte == pytest.approx(2 * 2**30, rel=1e-12)
 
 
-def test_messages_of_others_come_on_top_of_the_model(tiny):
-    messages = ProbeRequest(0, Work(WorkKind.NONE), needs_model=False, download_byte=2_000_000)
-    with_model = ProbeRequest(1, Work(WorkKind.NONE), download_byte=2_000_000)
-    tiny.run(selector=FirstCome({1: [messages, with_model]}))
-    probed = [row for row in tiny.recorder.tasks if row.purpose is Purpose.PROBE]
-
-    assert [row.download_byte for row in probed] == [2_000_000, 3_000_000]
-    assert [row.download_s for row in probed] == pytest.approx([2.0, 3.0])
-
-
 def test_who_keeps_its_model_to_itself_says_how_far_it_has_moved_and_uploads_nothing(tiny):
     # Client c adds c + 1 to each of the 3 weights: client 1 moves by 2 sqrt(3).
-    evaluated = ProbeRequest(2, Work(WorkKind.EVALUATE), uploads_vector=False)
+    evaluated = ProbeRequest(2, EVALUATE, uploads_vector=False)
     requests = [ProbeRequest(0, TRAIN), ProbeRequest(1, TRAIN, uploads_vector=False), evaluated]
     tiny.run(trainer=KnownTrainer(), selector=FirstCome({1: requests}))
-    told = {report.client: report for report in tiny.selector.views[0].reports}
+    reports = {report.client: report for report in tiny.selector.views[0].reports}
 
     assert [row.upload_byte for row in tiny.recorder.tasks[:3]] == [1_000_008, 8, 8]
-    assert (told[1].download_s, told[1].upload_s) == pytest.approx((1.0, 64 / 8e6))
-    assert told[1].compute_s == pytest.approx(COMPUTE_S)
-    assert told[1].vector is None
-    assert told[1].update_norm == pytest.approx(2.0 * math.sqrt(3.0), rel=1e-12)
-    assert (told[0].update_norm, told[2].update_norm) == (None, None)
+    assert (reports[1].download_s, reports[1].upload_s) == pytest.approx((1.0, 64 / 8e6))
+    assert reports[1].compute_s == pytest.approx(COMPUTE_S)
+    assert reports[1].vector is None
+    assert reports[1].update_norm == pytest.approx(2.0 * math.sqrt(3.0), rel=1e-12)
+    assert (reports[0].update_norm, reports[2].update_norm) == (None, None)
     assert all(report.update_norm is None for report in tiny.selector.outcomes[0].reports)
 
 
 def test_a_probe_of_somebody_who_is_not_there_comes_back_as_offline_and_costs_nothing(tiny):
-    """One of two clients is offline."""
-
     class AsksTheOther(FirstCome):
         def probe(self, view):
             absent = 1 - int(view.candidates[0])
-            return () if view.stage else [ProbeRequest(absent, Work(WorkKind.NONE))]
+            return () if view.stage else [ProbeRequest(absent, NOTHING)]
 
     tiny.size, tiny.server, tiny.selector = 2, {"cohort": 1}, AsksTheOther()
     tiny.traces({"there": "0,1,0,1,0", "away": "0,0,0,1,0"}, span_s=1000)
@@ -341,10 +321,7 @@ def test_a_round_waits_for_its_minimum_of_clients(tiny):
 
 
 def test_the_end_of_time_cuts_a_running_round_off_and_none_begins_when_resumed(tiny):
-    tiny.stop = {"time_s": 40.0}
-    reason = tiny.run()
-
-    assert reason.rule == "time_s"
+    assert tiny.run(stop={"time_s": 40.0}).rule == "time_s"
     assert [row.outcome for row in tiny.recorder.tasks] == [Outcome.CANCELLED] * 2
     assert tiny.server_ran.now_s == 40.0
     assert tiny.build(tiny.recorder.states[-1]).run().rule == "time_s"
@@ -352,18 +329,15 @@ def test_the_end_of_time_cuts_a_running_round_off_and_none_begins_when_resumed(t
 
 
 def test_the_energy_limit_ends_the_run_after_the_round_that_meets_it(tiny):
-    tiny.stop = {"energy_j": 700.0}
-    reason = tiny.run()
-
     # A round of two tasks costs 2 * (3.3 * 60.57 + 2.1 * 62.57 + 4.08) = 671 J.
-    assert reason.rule == "energy_j"
+    assert tiny.run(stop={"energy_j": 700.0}).rule == "energy_j"
     assert len(tiny.recorder.rounds) == 2
 
 
 def test_a_selector_that_never_stops_probing_is_stopped(tiny, monkeypatch):
     class Endless(FirstCome):
         def probe(self, view):
-            return [ProbeRequest(0, Work(WorkKind.NONE), needs_model=False, upload_byte=0)]
+            return [ProbeRequest(0, NOTHING, needs_model=False, upload_byte=0)]
 
     monkeypatch.setattr(selection, "_MAX_STAGES", 20)
     with pytest.raises(SimulationError, match=r"Endless\.probe must .* not after 20 stages"):
@@ -379,15 +353,6 @@ def test_a_selector_that_wants_nobody_is_asked_again_when_the_fleet_changes(tiny
     tiny.run(server={"cohort": 2, "eligibility": {"unmetered": True}}, selector=Picky())
 
     assert tiny.recorder.tasks[0].dispatched_at_s == 200.0
-
-
-def test_the_outcome_that_a_server_sees_does_not_say_why_a_client_was_lost(tiny):
-    tiny.run(crash_per_hour=3600.0)
-
-    assert {row.outcome for row in tiny.recorder.tasks} == {Outcome.CRASHED}
-    reports = tiny.selector.outcomes[0].reports
-    assert {report.outcome for report in reports} == {Outcome.OFFLINE}
-    assert {report.energy_j for report in reports} == {None}
 
 
 @pytest.mark.parametrize(("call", "meter"), [("settle", "energy_j"), ("wait", "enlisted_idle_j")])
@@ -419,33 +384,15 @@ class Evaluates(KnownTrainer):
         ]
 
 
-def probed(tiny, *requests):
-    tiny.run(trainer=Evaluates(), selector=FirstCome({1: list(requests)}))
-    return [row for row in tiny.recorder.tasks if row.purpose is Purpose.PROBE]
+# The model takes a second down, evaluating twenty.
+@pytest.mark.parametrize(("deadline_s", "asked"), [(60.0, (3, 0.3, 0.5)), (10.0, (3, None, None))])
+def test_opinions_and_beliefs_go_on_record_with_the_answers(tiny, deadline_s, asked):
+    """An opinion is an accuracy that was measured and asked for as one."""
+    opinion = ProbeRequest(3, EVALUATE, is_opinion=True, belief=0.5)
+    exchange = ProbeRequest(2, NOTHING, needs_model=False, is_opinion=True, belief=0.75)
+    tiny.server, tiny.trainer = {"cohort": 2, "deadline_s": deadline_s}, Evaluates()
+    tiny.run(selector=FirstCome({1: [opinion, ProbeRequest(1, EVALUATE), exchange]}))
+    columns = [(row.client, row.opinion, row.belief) for row in tiny.recorder.tasks]
 
-
-EVALUATE = Work(WorkKind.EVALUATE)
-
-
-def test_only_opinions_go_on_record(tiny):
-    rows = probed(tiny, ProbeRequest(3, EVALUATE, is_opinion=True), ProbeRequest(1, EVALUATE))
-
-    found = [(row.client, row.opinion, row.belief) for row in rows]
-    assert found == [(3, 0.3, None), (1, None, None)]
-    trained = [row for row in tiny.recorder.tasks if row.purpose is Purpose.TRAIN]
-    assert {(row.opinion, row.belief) for row in trained} == {(None, None)}
-
-
-def test_a_belief_goes_on_record_with_the_exchange_that_made_it(tiny):
-    nothing = Work(WorkKind.NONE)
-    rows = probed(tiny, ProbeRequest(2, nothing, needs_model=False, belief=0.75, is_opinion=True))
-
-    assert [(row.client, row.opinion, row.belief) for row in rows] == [(2, None, 0.75)]
-
-
-def test_who_did_not_answer_has_neither(tiny):
-    # The model takes a second down, evaluating twenty.
-    tiny.server["deadline_s"] = 10.0
-    rows = probed(tiny, ProbeRequest(2, EVALUATE, is_opinion=True, belief=0.5))
-
-    assert [(row.outcome, row.opinion, row.belief) for row in rows] == [("late", None, None)]
+    assert columns[:3] == [asked, (1, None, None), (2, None, 0.75)]
+    assert [column[1:] for column in columns[3:]] == [(None, None)] * 2

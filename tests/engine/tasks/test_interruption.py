@@ -21,14 +21,12 @@ from pydantic import TypeAdapter
 from fleetsim.contracts import (
     MemoryRecorder,
     Outcome,
-    ProbeRequest,
     Purpose,
     TaskRow,
     Work,
     WorkKind,
 )
 from fleetsim.engine.tasks.interruption import InterruptionSettings
-from fleetsim.engine.tasks.task import Task
 from fleetsim.engine.world import World
 from fleetsim.fleet.energy import Component
 from fleetsim.fleet.population import Fleet
@@ -44,15 +42,13 @@ from tests.engine.batches import (
     world_of,
 )
 from tests.engine.tasks.away import walked
-from tests.engine.tiny import COST, FirstCome, KnownTrainer, Tiny, task_energies
+from tests.engine.tiny import COST, KnownTrainer, Tiny, task_energies
 
 STEP_S = 0.02 + 0.0105 + 150 / 4.958
 COMPUTE_S = 2 * STEP_S
 TAIL_J = 0.13286 * 0.30107
 TEN_SECONDS = dataclasses.replace(COST, payload_byte=10_000_000)
 """A model that takes ten seconds each way."""
-OF_A_PART_J = (3.3 * 40.0, 2.0, 2.0, 2 * TAIL_J, 2.1 * 42.0)
-"""Joules of 40 s of computation and both transfers."""
 PAUSE = {"kind": "pause"}
 PARTIAL = {"kind": "partial"}
 POLICIES: list[dict[str, Any]] = [
@@ -77,19 +73,6 @@ def one_task(tiny, interruption, *, trace=None, **server) -> TaskRow:
     return tiny.recorder.tasks[0]
 
 
-def test_a_paused_computation_goes_on_from_where_it_was(tiny):
-    row = one_task(tiny, PAUSE, trace="0,1,0,1,0 21,0,0,1,0 50,1,0,1,0")
-
-    assert row.outcome is Outcome.DELIVERED
-    assert (row.num_pauses, row.paused_s, row.completed_fraction) == (1, 29.0, 1.0)
-    assert row.compute_s == pytest.approx(COMPUTE_S)
-    assert row.finished_at_s == pytest.approx(2.0 + COMPUTE_S + 29.0)
-    joules = (3.3 * COMPUTE_S, 2.0, 2.0, 2 * TAIL_J, 2.1 * (COMPUTE_S + 2.0))
-    assert task_energies(row) == pytest.approx(joules)
-    assert row.train_flop == pytest.approx(100 * 3e9)
-    assert (row.num_samples, row.upload_byte) == (100, 1_000_000)
-
-
 def test_a_pause_within_a_tail_pays_no_second_of_it_twice(tiny):
     """A phone's LTE tail of 10 s outlives a pause of 3 s: no promotion, and one tail in all."""
     tiny.devices, tiny.cost = {"pixel-6": 1.0}, TEN_SECONDS
@@ -107,22 +90,6 @@ def test_a_pause_within_a_tail_pays_no_second_of_it_twice(tiny):
     saved_j = promotion_s * radio.promotion_w[at] + tail_w * (tail_s - 3.0)
     spent = [row.energy_receive_j + row.energy_tail_j for row in (short, long)]
     assert spent[1] - spent[0] == pytest.approx(saved_j)
-
-
-@pytest.mark.parametrize(
-    ("back", "patience_s", "outcome"),
-    [
-        ("41,1,0,1,0", 20.0, Outcome.DELIVERED),  # at the very end of its patience
-        ("41,1,0,1,0", 19.5, Outcome.OFFLINE),
-        ("", 70.0, Outcome.OFFLINE),
-    ],
-)
-def test_a_client_is_waited_for_to_the_end_of_its_patience(tiny, back, patience_s, outcome):
-    tiny.trace(f"0,1,0,1,0 21,0,0,1,0 {back}", span_s=10**9)
-    row = one_task(tiny, {**PAUSE, "max_pause_s": patience_s})
-
-    assert row.outcome is outcome
-    assert (row.finished_at_s == 21.0 + patience_s) == (outcome is Outcome.OFFLINE)
 
 
 def test_the_battery_lives_on_while_a_task_is_suspended(tiny):
@@ -186,21 +153,19 @@ def test_a_process_that_does_not_run_does_not_die(tiny):
         assert here.energy_compute_j == pytest.approx(there.energy_compute_j)
 
 
-def test_a_probe_is_paused_too(tiny):
-    work = Work(WorkKind.EVALUATE)
-    tiny.selector = FirstCome({1: [ProbeRequest(0, work)]})
-    row = one_task(tiny, PAUSE, trace="0,1,0,1,0 5,0,0,1,0 9,1,0,1,0")
-
-    assert (row.purpose, row.outcome, row.paused_s) == (Purpose.PROBE, Outcome.DELIVERED, 4.0)
-    assert row.completed_fraction is None
-
-
 stays = st.lists(st.tuples(st.integers(1, 30), st.integers(1, 30)), min_size=1, max_size=8)
+
+
+# The device is away for as long as the task is waited for, a second longer, and for ever.
+AWAY = {"samples": 100, "payload_s": 1, "resume_s": 0.0, "restarts": False, "deadline_s": 200}
 
 
 # Forty examples: each builds a fleet and walks 200 seconds.
 @pytest.mark.slow
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@example(stays=[(21, 20), (500, 1)], max_pause_s=20, **AWAY)
+@example(stays=[(21, 21), (500, 1)], max_pause_s=20, **AWAY)
+@example(stays=[(21, 10**5)], max_pause_s=70, **AWAY)
 @given(
     stays=stays,
     samples=st.integers(1, 120),
@@ -240,71 +205,52 @@ def test_pauses_are_those_of_a_walk_second_by_second(
     *working_j, tail_j, idle_j = done.energy_j
     assert [*working_j, idle_j] == pytest.approx(at_work_j, abs=1e-4)
     assert tail_j == pytest.approx(TAIL_J * expected.num_transfers, rel=1e-4)
+    if done.outcome is Outcome.DELIVERED:
+        assert done.flop == pytest.approx(samples * 3e9)
+        assert (done.num_samples, done.completed_fraction) == (samples, 1.0)
     moved = (done.downloaded_bit, done.uploaded_bit)
     assert moved == pytest.approx((8e6 * download_s, 8e6 * upload_s), abs=100.0)
 
 
+@pytest.mark.parametrize(
+    ("policy", "taken_at_s", "then", "outcome", "paused_s"),
+    [
+        # Still online: of 40 s one step of 30.3 s is whole, and goes up at once.
+        ({}, 41, "1,0,1,0", Outcome.DELIVERED, 0.0),
+        ({"upload_when": "online"}, 41, "0,0,1,0 60,1,0,1,0", Outcome.DELIVERED, 19.0),
+        ({"upload_when": "eligible"}, 41, "1,0,1,0 60,1,1,1,0", Outcome.DELIVERED, 19.0),
+        ({"max_pause_s": 100.0}, 41, "0,0,1,0 600,1,0,1,0", Outcome.OFFLINE, 100.0),
+        ({}, 31, "1,0,1,0", Outcome.OFFLINE, 0.0),  # 30 s: not one whole step
+        ({"min_fraction": 0.5}, 32, "1,0,1,0", Outcome.DELIVERED, 0.0),
+        ({"min_fraction": 0.51}, 32, "1,0,1,0", Outcome.OFFLINE, 0.0),
+    ],
+)
+def test_a_large_enough_part_is_uploaded_as_soon_as_it_may(
+    tiny, policy, taken_at_s, then, outcome, paused_s
+):
+    trace, charging = f"0,1,1,1,0 {taken_at_s},{then}", {"charging": True}
+    row = one_task(tiny, {**PARTIAL, **policy}, eligibility=charging, trace=trace)
+
+    # Seconds of the upload, which a lost part does not come to.
+    up_s = float(outcome is Outcome.DELIVERED)
+    assert (row.outcome, row.finished_at_s) == (outcome, taken_at_s + paused_s + up_s)
+    assert (row.num_pauses, row.paused_s) == (int(paused_s > 0.0), paused_s)
+    assert (row.completed_fraction, row.upload_byte) == ((0.5, 10**6) if up_s else (None, 0))
+    compute_s = taken_at_s - 1.0
+    joules = (3.3 * compute_s, 2.0, 2.0 * up_s, (1.0 + up_s) * TAIL_J, 2.1 * (taken_at_s + up_s))
+    assert task_energies(row) == pytest.approx(joules)
+
+
 @pytest.mark.parametrize(("weight", "weighs"), [("samples", 1.0), ("processed", 0.5)])
-def test_whole_steps_are_uploaded_at_once_if_the_device_is_online(tiny, weight, weighs):
-    # On the charger until 41 s: of 40 s one step of 30.3 s is whole. Still online: up at once.
-    tiny.trace("0,1,1,1,0 41,1,0,1,0", span_s=1000)
-    tiny.trainer = KnownTrainer()
-    row = one_task(tiny, {**PARTIAL, "weight": weight}, eligibility={"charging": True})
-
-    assert (row.outcome, row.finished_at_s) == (Outcome.DELIVERED, 42.0)
-    assert (row.completed_fraction, row.num_pauses, row.paused_s) == (0.5, 0, 0.0)
-    assert task_energies(row) == pytest.approx(OF_A_PART_J)
-    assert row.train_flop == pytest.approx(100 * 3e9 * 40.0 / COMPUTE_S)
-    assert (row.num_samples, row.upload_byte) == (100, 1_000_000)
-    assert tiny.trainer.steps == [1]
+def test_a_part_has_whole_steps_and_the_weight_that_is_asked_for(tiny, weight, weighs):
+    tiny.trainer, policy = KnownTrainer(), {**PARTIAL, "weight": weight}
+    row = one_task(tiny, policy, eligibility={"charging": True}, trace="0,1,1,1,0 41,1,0,1,0")
     (report,) = tiny.selector.outcomes[0].reports
+
+    assert row.train_flop == pytest.approx(100 * 3e9 * 40.0 / COMPUTE_S)
+    assert tiny.trainer.steps == [1]
     assert (report.completed_fraction, report.weight_fraction) == (0.5, weighs)
-    assert report.num_samples == 100
-
-
-@pytest.mark.parametrize(
-    ("when", "trace"),
-    [
-        ("online", "0,1,1,1,0 41,0,0,1,0 60,1,0,1,0"),
-        ("eligible", "0,1,1,1,0 41,1,0,1,0 60,1,1,1,0"),
-    ],
-)
-def test_the_upload_of_a_part_waits_until_the_device_is_online_or_eligible(tiny, when, trace):
-    policy = {**PARTIAL, "upload_when": when}
-    row = one_task(tiny, policy, eligibility={"charging": True}, trace=trace)
-
-    assert (row.outcome, row.finished_at_s) == (Outcome.DELIVERED, 61.0)
-    assert (row.completed_fraction, row.num_pauses, row.paused_s) == (0.5, 1, 19.0)
-    assert task_energies(row) == pytest.approx(OF_A_PART_J)
-
-
-def test_a_part_that_cannot_be_uploaded_in_time_is_lost(tiny):
-    trace = "0,1,0,1,0 41,0,0,1,0 600,1,0,1,0"
-    row = one_task(tiny, {**PARTIAL, "max_pause_s": 100.0}, trace=trace)
-
-    assert (row.outcome, row.finished_at_s) == (Outcome.OFFLINE, 141.0)
-    assert (row.completed_fraction, row.paused_s, row.upload_byte) == (None, 100.0, 0)
-
-
-@pytest.mark.parametrize(
-    ("taken_at_s", "min_fraction", "outcome"),
-    [
-        (31, 0.0, Outcome.OFFLINE),  # 30 s: not one whole step of 30.3 s
-        (32, 0.0, Outcome.DELIVERED),
-        (32, 0.5, Outcome.DELIVERED),
-        (32, 0.51, Outcome.OFFLINE),
-    ],
-)
-def test_too_small_a_part_is_lost(tiny, taken_at_s, min_fraction, outcome):
-    tiny.trace(f"0,1,1,1,0 {taken_at_s},1,0,1,0", span_s=1000)
-    policy = {**PARTIAL, "min_fraction": min_fraction}
-    row = one_task(tiny, policy, eligibility={"charging": True})
-
-    assert row.outcome is outcome
-    assert (row.completed_fraction is None) == (outcome is Outcome.OFFLINE)
-    if outcome is Outcome.OFFLINE:
-        assert row.finished_at_s == taken_at_s
-        assert row.energy_tail_j == pytest.approx(TAIL_J, rel=1e-5)
+    assert row.num_samples == report.num_samples == 100
 
 
 def test_an_interrupted_upload_goes_on_over_the_radio_that_is_there(tiny):
@@ -410,25 +356,15 @@ def test_interrupted_tasks_go_together_as_they_go_alone(policy, seed, cut_share,
             assert each.energy_j[Component.IDLE] == pytest.approx(awake_w * at_work_s)
 
 
-def tasks_of(fleet: Fleet) -> list[Task]:
-    clients = busy_world(fleet).eligible.candidates(0.0).tolist()
-    return [task(c, c, work=Work(WorkKind.TRAIN, epochs=100)) for c in clients]
-
-
 @pytest.mark.parametrize("policy", POLICIES[1:], ids=str)
 def test_what_is_cut_off_in_a_pause_is_what_had_been_until_then(policy):
-    fleet = busy_fleet(3)
-    cut = is_what_had_been_until_each_cut(
-        lambda: busy_world(fleet), tasks_of(fleet), moments=12, interruption=policy_of(policy)
-    )
+    fleet, given = busy_fleet(3), {"interruption": policy_of(policy)}
+    clients = busy_world(fleet).eligible.candidates(0.0).tolist()
+    tasks = [task(c, c, work=Work(WorkKind.TRAIN, epochs=100)) for c in clients]
+    cut = is_what_had_been_until_each_cut(lambda: busy_world(fleet), tasks, moments=12, **given)
 
     assert any(one.outcome is Outcome.CANCELLED and one.paused_s > 0.0 for one in cut)
-
-
-@pytest.mark.parametrize("policy", POLICIES[1:], ids=str)
-def test_a_cut_that_a_later_one_preceded_is_as_if_it_were_the_only_one(policy):
-    fleet = busy_fleet(3)
-    tasks, given = tasks_of(fleet), {"interruption": policy_of(policy)}
+    # A cut that a later one preceded is as if it were the only one.
     last_s = float(laid_out(busy_world(fleet), tasks, **given).end_s.max())
     for cut_s in np.linspace(0.0, last_s, 6).tolist():
         twice, once = busy_world(fleet), busy_world(fleet)

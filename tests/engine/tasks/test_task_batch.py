@@ -18,7 +18,6 @@ from tests.engine.batches import (
     go_together_as_alone,
     is_what_had_been_until_each_cut,
     laid_out,
-    rows_of,
     task,
     world_of,
 )
@@ -61,16 +60,6 @@ def test_an_answer_at_the_moment_of_the_cut_counts_by_its_priority(tiny):
 
     assert [t.outcome for t in results] == [Outcome.DELIVERED, Outcome.CANCELLED]
     assert results[1].uploaded_bit == PAYLOAD_BIT
-
-
-def test_nothing_is_charged_before_a_task_has_ended(tiny):
-    world = world_of(tiny.fleet())
-    before = rows_of(world)
-    batch = laid_out(world, [task(0, 0)])
-
-    assert rows_of(world) == before
-    batch.settle()
-    assert rows_of(world) != before
 
 
 def test_a_client_is_never_in_two_tasks(tiny):

@@ -31,7 +31,7 @@ def npz(folder, *, test=True, client=None):
         np.savez(folder / "test.npz", inputs=np.ones((4, 2), np.float32), labels=np.arange(4))
 
 
-def own(partition="{kind: iid}", *, size=4, dataset="", more=""):
+def scenario(partition="{kind: iid}", *, size=4, dataset="", more=""):
     """Text of a scenario on the folder `own`."""
     text = GOOD.replace("{kind: digits}", f"{{kind: folder, folder: own{dataset}}}")
     text = text.replace("{kind: iid}", partition).replace("size: 8", f"size: {size}")
@@ -42,49 +42,50 @@ Case = tuple[dict[str, Any], str, str]
 """Changes of the folder, the scenario, and the expected message."""
 
 FROM_HEADERS: dict[str, Case] = {
-    "more clients than samples": ({}, own(size=100_000),
+    "more clients than samples": ({}, scenario(size=100_000),
         "s.yaml:12: fleet.size = 100000: 100000 clients are more than the 40 training samples"),
     # A quarter of all 40 become the test part.
-    "test part drawn from all": ({"test": False}, own(size=31, dataset=", test_fraction: 0.25"),
+    "test part drawn from all": ({"test": False},
+        scenario(size=31, dataset=", test_fraction: 0.25"),
         "s.yaml:12: fleet.size = 31: 31 clients are more than the 30 training samples"),
     # Half of 1, 2, 3, 4, 10 and 20, rounded down, are 0, 1, 1, 2, 5 and 10: 19 of 40.
     "test part drawn from each client": ({"test": False, "client": OWNERS},
-        own(size=22, dataset=", test_fraction: 0.5"),
+        scenario(size=22, dataset=", test_fraction: 0.5"),
         "s.yaml:12: fleet.size = 22: 22 clients are more than the 21 training samples"),
-    "samples for validation": ({}, own(size=21, more="evaluate: {validation_fraction: 0.5}\n"),
+    "samples for validation": ({}, scenario(size=21, more="evaluate: {validation_fraction: 0.5}\n"),
         "s.yaml:12: fleet.size = 21: 21 clients are more than the 20 training samples"),
-    "samples held out": ({}, own("{kind: iid}\n  holdout_fraction: 0.1", size=21),
+    "samples held out": ({}, scenario("{kind: iid}\n  holdout_fraction: 0.1", size=21),
         "s.yaml:6: task.holdout_fraction = 0.1: 21 clients need 2 samples each"),
-    "samples per client": ({}, own("{kind: dirichlet, alpha: 1, min_samples: 11}"),
+    "samples per client": ({}, scenario("{kind: dirichlet, alpha: 1, min_samples: 11}"),
         "s.yaml:5: task.partition.min_samples = 11: 4 clients with 11 samples each need 44"),
-    "shards": ({}, own("{kind: shards, shards_per_client: 11}"),
+    "shards": ({}, scenario("{kind: shards, shards_per_client: 11}"),
         "s.yaml:5: task.partition.shards_per_client = 11: 4 clients with 11 shards"),
-    "natural clients": ({"client": OWNERS}, own("{kind: natural}", size=7),
+    "natural clients": ({"client": OWNERS}, scenario("{kind: natural}", size=7),
         "s.yaml:12: fleet.size = 7: the data set has 6 clients of its own"),
-    "no natural clients": ({}, own("{kind: natural}"),
+    "no natural clients": ({}, scenario("{kind: natural}"),
         "own names no clients of its own; add an array 'client' to its training part"),
 }  # fmt: skip
 
 FROM_SAMPLES: dict[str, Case] = {
-    "a label without a client": ({}, own("{kind: one-class}", size=3),
+    "a label without a client": ({}, scenario("{kind: one-class}", size=3),
         "fleet.size: one-class assigns one label to a client, and 3 clients cannot hold 4 labels"),
     # Of 39 clients the last of 4 labels has 9, and 5 slices of 2 samples take all 10 of it.
-    "a client without a slice": ({}, own("{kind: one-class}", size=39),
+    "a client without a slice": ({}, scenario("{kind: one-class}", size=39),
         "fleet.size: the 10 samples of label 3 make no 9 slices of 2"),
     # Each label goes to one client as good as whole, so that two of three clients have 10 samples.
     "a draw that never succeeds": ({},
-        own("{kind: dirichlet, alpha: 0.001, min_samples: 13}", size=3),
+        scenario("{kind: dirichlet, alpha: 0.001, min_samples: 13}", size=3),
         "task.partition.min_samples: in none of 1000 draws had each of the 3 clients 13 samples"),
     "clients that are not one for each sample": ({"test": False, "client": OWNERS[:30]},
-        own(size=35, dataset=", test_fraction: 0.5"),
+        scenario(size=35, dataset=", test_fraction: 0.5"),
         "client is for 30 samples, but there are 40 inputs"),
-    "more clients alike than clients": ({}, own("{kind: partly-iid, num_iid: 5}"),
+    "more clients alike than clients": ({}, scenario("{kind: partly-iid, num_iid: 5}"),
         "s.yaml:5: task.partition.num_iid = 5: 5 clients are to have i.i.d. samples"),
     "a natural client's only sample held out": ({"client": OWNERS},
-        own("{kind: natural}\n  holdout_fraction: 0.5", size=6),
+        scenario("{kind: natural}\n  holdout_fraction: 0.5", size=6),
         "task.holdout_fraction = 0.5: client 0 has 1 sample(s), too few to train with some"),
     "natural clients' only samples for validation": ({"client": OWNERS},
-        own("{kind: natural}", more="evaluate: {validation_fraction: 0.9}\n"),
+        scenario("{kind: natural}", more="evaluate: {validation_fraction: 0.9}\n"),
         "evaluate.validation_fraction = 0.9: 36 of 40 training samples would leave none"),
 }  # fmt: skip
 
@@ -106,17 +107,6 @@ def test_validate_says_of_a_shortage_what_run_says(case, here, both):
     npz(here / "own", **files)
 
     assert message in both(text)
-
-
-def test_a_table_of_texts_that_are_too_few_is_found_by_validate(here, both):
-    (here / "own").mkdir()
-    rows = [f"{user},a word,{user % 2}" for user in range(10) for _ in range(5)]
-    (here / "own" / "t.csv").write_text("\n".join(["user,text,label", *rows]) + "\n")
-    data = "{kind: labelled-text, folder: own, file: t.csv}"
-    text = GOOD.replace("{kind: digits}", data).replace("size: 8", "size: 41")
-
-    # A fifth of each user's five texts is for testing.
-    assert "41 clients are more than the 40 training samples" in both(text)
 
 
 def test_elements_are_not_read_for_a_size(here):

@@ -56,14 +56,15 @@ def last_state(done: Run) -> dict[str, np.ndarray]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "own", "server"), [("scaffold", "control", "control"), ("feddyn", "gradient", "h")]
+    ("name", "kept_name", "server"),
+    [("scaffold", "control", "control"), ("feddyn", "gradient", "h")],
 )
-def test_the_servers_arrays_are_the_mean_of_all_clients(path, name, own, server):
+def test_the_servers_arrays_are_the_mean_of_all_clients(path, name, kept_name, server):
     """Late and cancelled tasks change neither, and clients that never delivered have 0."""
     changes = [*kind(name), "server.deadline_s=0.5", "checkpoint.every_rounds=1"]
     done = run(load(path, changes), out=path.parent / "run", workers=1)
     state = last_state(done)
-    kept = state[f"own-training/kept/{own}"]
+    kept = state[f"own-training/kept/{kept_name}"]
 
     assert (done.tasks.outcome != "delivered").any()
     delivered = done.tasks[done.tasks.outcome == "delivered"].client
@@ -94,31 +95,24 @@ def test_extra_arrays_take_their_bytes_seconds_and_joules(path):
 
 
 @pytest.mark.slow
-def test_metrics_are_a_column_of_tasks(path: Path) -> None:
-    ditto = run(load(path, kind("ditto")), out=path.parent / "ditto", workers=1)
-    rows = ditto.tasks[ditto.tasks.outcome == "delivered"]
-
-    told = [json.loads(text) for text in rows.train_metrics]
-    assert {tuple(numbers) for numbers in told} == {("personal_loss", "personal_accuracy")}
-    assert all(0.0 <= numbers["personal_accuracy"] <= 1.0 for numbers in told)
-    plain = run(load(path, kind("none")), out=path.parent / "plain", workers=1)
-    assert "train_metrics" not in plain.tasks
-    assert open_run(ditto.folder).tasks.train_metrics.notna().any()
-
-
-@pytest.mark.slow
-def test_personal_models_fit_clients_that_are_not_alike(path: Path) -> None:
+def test_personal_models_fit_clients_that_are_not_alike_and_say_so_in_a_column(path: Path) -> None:
     """On samples that clients of two digits each held out, their own models beat the global one."""
     changes = [*kind("ditto"), "stop.rounds=12", "task.holdout_fraction=0.3"]
     done = run(load(path, changes), out=path.parent / "run", workers=1)
-    late = done.tasks[(done.tasks.outcome == "delivered") & (done.tasks["round"] > 6)]
+    rows = open_run(done.folder).tasks.query("outcome == 'delivered'")
+    metrics = [json.loads(text) for text in rows.train_metrics]
 
-    personal = np.mean([json.loads(text)["personal_accuracy"] for text in late.train_metrics])
+    assert {tuple(numbers) for numbers in metrics} == {("personal_loss", "personal_accuracy")}
+    assert all(0.0 <= numbers["personal_accuracy"] <= 1.0 for numbers in metrics)
+    late = [json.loads(text) for text in rows[rows["round"] > 6].train_metrics]
+    personal = np.mean([numbers["personal_accuracy"] for numbers in late])
     assert personal > done.rounds.accuracy.max() + 0.1
+    plain = run(load(path, kind("none")), out=path.parent / "plain", workers=1)
+    assert "train_metrics" not in plain.tasks
 
 
 @pytest.mark.parametrize(
-    ("changes", "says"),
+    ("changes", "message"),
     [
         (["task.local.optimizer={kind: adam, learning_rate: 0.1}"],
          r"task.local.optimizer.*steps of plain sgd"),
@@ -133,10 +127,10 @@ def test_personal_models_fit_clients_that_are_not_alike(path: Path) -> None:
         ([*kind("feddyn"), "task.local.proximal_mu=1"], r"task.local.proximal_mu.*of its own"),
     ],
 )  # fmt: skip
-def test_what_does_not_suit_an_algorithm_is_one_line(path, changes, says):
-    with pytest.raises(ScenarioError, match=says) as found:
+def test_what_does_not_suit_an_algorithm_is_one_line(path, changes, message):
+    with pytest.raises(ScenarioError, match=message) as caught:
         load(path, changes)
-    assert len(found.value.faults) == 1
+    assert len(caught.value.faults) == 1
 
 
 @pytest.mark.parametrize(

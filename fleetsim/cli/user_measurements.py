@@ -144,9 +144,8 @@ def import_(
         app=app_name,
     )
     source, dest = paths.local(source), paths.local(dest)
-    for line in import_any(format_, source, dest, options):
-        output(line)
-    output(dest)
+    lines = import_any(format_, source, dest, options)
+    output("\n".join([*lines, str(dest)]))
 
 
 def calibrate(
@@ -224,9 +223,8 @@ def calibrate(
     layout = layout_of(
         "device calibrate", separator=separator, decimal=decimal, missing=missing or ()
     )
-    for line in write(dest, like=like, title=title, runs=runs, power=request, layout=layout):
-        output(line)
-    output(dest)
+    lines = write(dest, like=like, title=title, runs=runs, power=request, layout=layout)
+    output("\n".join([*lines, str(dest)]))
     path = str(dest) if dest.is_absolute() else f"./{dest}"
     note(
         f"use it with: fleetsim run quickstart --set {shlex.quote(f'fleet.devices={{{path}: 1}}')}"
@@ -236,13 +234,10 @@ def calibrate(
 def _window(option: str, text: str) -> tuple[float, float]:
     from fleetsim.errors import ScenarioError
 
-    begin, colon, end = text.partition(":")
+    begin, _, end = text.partition(":")
     try:
-        window = float(begin), float(end)
+        return float(begin), float(end)
     except ValueError:
-        window = None
-    if not colon or window is None:
         raise ScenarioError(
             f"device calibrate: {option} {text}: must be FROM:TO in seconds, such as 5:65"
-        )
-    return window
+        ) from None
