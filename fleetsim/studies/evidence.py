@@ -40,12 +40,12 @@ _DIFFERENCE_COLUMNS = [
 def summaries(costs: pd.DataFrame, arms: Sequence[str]) -> pd.DataFrame:
     """Return a row per condition, target, currency and arm, from the table of costs."""
     rows = []
-    for family, own in _families(costs):
+    for family, group in _families(costs):
         for arm in arms:
-            of_arm = own[own["arm"] == arm]
+            of_arm = group[group["arm"] == arm]
             if len(of_arm):
-                found = summarise(of_arm["cost"].to_numpy(), of_arm["is_reached"].to_numpy())
-                rows.append({**family, "arm": arm, **asdict(found)})
+                summary = summarise(of_arm["cost"].to_numpy(), of_arm["is_reached"].to_numpy())
+                rows.append({**family, "arm": arm, **asdict(summary)})
     return pd.DataFrame(rows, columns=_SUMMARY_COLUMNS)
 
 
@@ -58,8 +58,8 @@ def verdicts(
     many of them the arm costs less.
     """
     rows: list[dict[str, Any]] = []
-    for family, own in _families(costs):
-        comparisons = dict(_comparisons(own, arms, baseline))
+    for family, group in _families(costs):
+        comparisons = dict(_comparisons(group, arms, baseline))
         for verdict in decide(
             comparisons, baseline=baseline, currency=family["currency"], target=family["target"]
         ):
@@ -70,8 +70,8 @@ def verdicts(
 def differences(accuracies: pd.DataFrame, arms: Sequence[str], baseline: str) -> pd.DataFrame:
     """Return a row per condition, measure and arm but the baseline: difference of means."""
     rows = []
-    for (condition, measure), own in accuracies.groupby(["condition", "measure"], sort=False):
-        wide = own.pivot(index="seed", columns="arm", values="accuracy")
+    for (condition, measure), group in accuracies.groupby(["condition", "measure"], sort=False):
+        wide = group.pivot(index="seed", columns="arm", values="accuracy")
         family = []
         for arm in arms:
             if arm == baseline or not {arm, baseline} <= set(wide.columns):
@@ -90,9 +90,9 @@ def differences(accuracies: pd.DataFrame, arms: Sequence[str], baseline: str) ->
 
 def _families(costs: pd.DataFrame) -> Iterator[tuple[dict[str, str], pd.DataFrame]]:
     """Yield costs of the same condition, target and currency; currencies that cost nothing not."""
-    for keys, own in costs.groupby(_FAMILY, sort=False):
-        if (own["cost"] > 0.0).all():
-            yield dict(zip(_FAMILY, map(str, keys), strict=True)), own
+    for keys, group in costs.groupby(_FAMILY, sort=False):
+        if (group["cost"] > 0.0).all():
+            yield dict(zip(_FAMILY, map(str, keys), strict=True)), group
 
 
 def _comparisons(
@@ -100,10 +100,10 @@ def _comparisons(
 ) -> Iterator[tuple[str, Comparison]]:
     base = costs[costs["arm"] == baseline]
     pairs = {
-        arm: found
+        arm: both
         for arm in arms
         if arm != baseline
-        and len(found := costs[costs["arm"] == arm].merge(base, on="seed", suffixes=("", "_of")))
+        and len(both := costs[costs["arm"] == arm].merge(base, on="seed", suffixes=("", "_of")))
     }
     for arm, both in pairs.items():
         yield (
@@ -120,15 +120,15 @@ def _comparisons(
 
 
 def _verdict_row(verdict: Verdict, *, is_doubtful: bool) -> dict[str, Any]:
-    found = verdict.comparison
-    share = survival_share(found.num_wins, found.num_pairs)
+    comparison = verdict.comparison
+    share = survival_share(comparison.num_wins, comparison.num_pairs)
     sentence = verdict.sentence
-    if is_doubtful and found.num_pairs > 1:
+    if is_doubtful and comparison.num_pairs > 1:
         sentence += f" {survival_sentence(verdict.arm, verdict.baseline, share)}"
     return {
         "arm": verdict.arm,
         "baseline": verdict.baseline,
-        **asdict(found),
+        **asdict(comparison),
         "win_share": share.share,
         "win_low": share.low,
         "win_high": share.high,

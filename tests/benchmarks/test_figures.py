@@ -81,11 +81,11 @@ def test_figures_span_the_repeats_and_keep_every_error_once():
     slower = dataclasses.replace(PEER, repeat=2, round_ended_at_s=(108.0, 112.0, 116.0, 120.0))
     failed = [Result("w1", "flower", n, 4, error="exit code 1: out of luck") for n in (3, 4)]
 
-    found = figures("flower", [PEER, slower, *failed])
+    result = figures("flower", [PEER, slower, *failed])
 
-    assert found.round_s == Spread(3.0, 2.0, 4.0)
-    assert found.num_runs == 2
-    assert found.errors == ("exit code 1: out of luck",)
+    assert result.round_s == Spread(3.0, 2.0, 4.0)
+    assert result.num_runs == 2
+    assert result.errors == ("exit code 1: out of luck",)
     assert figures("flower", failed).round_s is None
     assert figures("flower", failed).memory_mib is None
 

@@ -35,9 +35,9 @@ W1 = [dataclasses.replace(OURS, accuracy=0.81), PEER, FAILED]
     ],
 )
 def test_a_line_of_the_page_by_hand(beginning, line):
-    found = [each for each in render(W1, SESSION).splitlines() if each.startswith(beginning)]
+    lines = [each for each in render(W1, SESSION).splitlines() if each.startswith(beginning)]
 
-    assert found == [line]
+    assert lines == [line]
 
 
 def test_equal_work_is_checked_by_the_final_accuracy():

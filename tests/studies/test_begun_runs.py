@@ -34,7 +34,7 @@ def finished(study, folder: Path) -> list[int]:
     """Finish the run; return the rounds that were simulated now."""
     rounds: list[int] = []
     order = order_of(study.runs[0], travels=False)
-    carry_out(order, folder, on_progress=lambda scenario, told: rounds.append(told.round))
+    carry_out(order, folder, on_progress=lambda scenario, progress: rounds.append(progress.round))
     return rounds
 
 
@@ -57,10 +57,10 @@ def test_a_run_begun_on_another_platform_begins_anew(study, tmp_path):
     changed(folder, platforms=(other,))
 
     assert finished(study, folder) == [1, 2, 3]
-    found = open_run(folder)
-    assert other not in found.manifest.platforms
+    result = open_run(folder)
+    assert other not in result.manifest.platforms
     alone = run(study.runs[0].scenario, out=tmp_path / "alone", train=False)
-    assert found.manifest.digest == alone.manifest.digest
+    assert result.manifest.digest == alone.manifest.digest
 
 
 def test_a_run_begun_by_another_version_begins_anew(study, tmp_path):
@@ -79,8 +79,8 @@ def test_a_plug_in_that_travels_again_with_another_source_is_replaced(monkeypatc
     for number in (1, 2):
         run_order.place_plugin(PluginSource("travelled:Mine", f"NUMBER = {number}\n"))
 
-        found = importlib.import_module("travelled").NUMBER
-        assert found == number
+        result = importlib.import_module("travelled").NUMBER
+        assert result == number
     del sys.modules["travelled"]
 
 

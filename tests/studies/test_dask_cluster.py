@@ -82,7 +82,7 @@ def worker(**versions: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("change", "text"),
     [
         ({"Python": "3.11.4", "torch": "2.13.0+cu126"}, None),
         ({"fleetsim": None}, "has no fleetsim; install fleetsim==0.1.0 there"),
@@ -96,8 +96,8 @@ def worker(**versions: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_versions_that_do_not_fit_are_named_with_the_way_out_and_builds_do_not_matter(change, says):
-    assert refusal(HERE, {**HERE, **change}) == says
+def test_versions_that_do_not_fit_are_named_with_the_way_out_and_builds_do_not_matter(change, text):
+    assert refusal(HERE, {**HERE, **change}) == text
 
 
 def test_a_worker_of_another_numerical_mode_is_refused():

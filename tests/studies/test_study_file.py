@@ -77,7 +77,7 @@ def line_of(folder, text):
 
 
 @pytest.mark.parametrize(
-    ("changes", "says"),
+    ("changes", "text"),
     [
         ({"scenario": "quickstrat"}, "did you mean 'quickstart'?"),
         ({"prices": "aws"}, "no such bundled prices or path"),
@@ -99,12 +99,12 @@ def line_of(folder, text):
         ),
     ],
 )
-def test_a_wrong_study_file_is_refused_in_one_line(tmp_path, changes, says):
-    found = fault(tmp_path, **changes)
+def test_a_wrong_study_file_is_refused_in_one_line(tmp_path, changes, text):
+    message = fault(tmp_path, **changes)
 
-    assert says in found
-    assert "\n" not in found
-    assert found.startswith(f"{tmp_path}/small.yaml:")
+    assert text in message
+    assert "\n" not in message
+    assert message.startswith(f"{tmp_path}/small.yaml:")
 
 
 def test_a_fault_of_an_arm_names_the_line_of_the_study(tmp_path):
@@ -145,12 +145,14 @@ def test_all_that_changes_the_tables_enters_the_identity_of_a_run(changes, train
 
 
 def test_the_content_of_an_own_file_enters_the_identity_of_a_run(tmp_path):
-    own = tmp_path / "mine.yaml"
-    shutil.copy(bundled.folder("devices") / "pixel-6.yaml", own)
-    scenario = load("quickstart", [f'fleet.devices={{"{own}": 1.0}}'])
+    profile = tmp_path / "mine.yaml"
+    shutil.copy(bundled.folder("devices") / "pixel-6.yaml", profile)
+    scenario = load("quickstart", [f'fleet.devices={{"{profile}": 1.0}}'])
     before = run_key(scenario, train=True)
 
-    own.write_text(own.read_text("utf-8").replace("title:", "title: New "), encoding="utf-8")
+    profile.write_text(
+        profile.read_text("utf-8").replace("title:", "title: New "), encoding="utf-8"
+    )
 
     assert run_key(scenario, train=True) != before
 

@@ -103,8 +103,8 @@ def selection_figures(run: Run, clients: pd.DataFrame) -> Drawn:
     is_done = run.manifest.status == "done"
     kinds = run.manifest.device_kinds
     selected, devices = run.selection_ratio(), run.selected_devices()
-    found = clients["device"].value_counts(normalize=True).items()
-    shares = {str(device): float(share) for device, share in found}
+    counts = clients["device"].value_counts(normalize=True).items()
+    shares = {str(device): float(share) for device, share in counts}
     if selected is not None and devices is not None and len(run.rounds) > 1:
         yield (
             "selection-ratio",

@@ -77,11 +77,11 @@ def plane(costs: pd.DataFrame, arms: Sequence[str]) -> list[PlanePoint]:
     for arm in arms:
         if arm not in wide.index.get_level_values("arm"):
             continue
-        own = wide.loc[arm]
-        spent = own[["seconds", "joules"]].to_numpy(dtype=np.float64)
+        of_arm = wide.loc[arm]
+        spent = of_arm[["seconds", "joules"]].to_numpy(dtype=np.float64)
         seeds = tuple(
             SeedPoint(int(seed), float(time_s), float(energy_j), bool(reached.loc[(arm, seed)]))
-            for seed, (time_s, energy_j) in zip(own.index, spent, strict=True)
+            for seed, (time_s, energy_j) in zip(of_arm.index, spent, strict=True)
         )
         seconds, joules = map(intervals.geometric, spent.T)
         points.append(PlanePoint(arm, seconds, joules, seeds, is_on_front=False))
@@ -118,10 +118,10 @@ def effects(
     leveled = costs[costs["cost"] > 0].assign(level=costs["condition"].map(levels))
     result = []
     for arm in arms:
-        own = leveled[leveled["arm"] == arm]
+        of_arm = leveled[leveled["arm"] == arm]
         points = []
         for level in order:
-            runs = own[own["level"] == level]
+            runs = of_arm[of_arm["level"] == level]
             if runs.empty:
                 continue
             by_seed = np.log(runs["cost"]).groupby(runs["seed"]).mean()

@@ -211,10 +211,10 @@ def ledger(chart: LedgerData, colors: Mapping[str, str]) -> Drawn:
                 "customdata": [
                     [
                         _text(str(arm)),
-                        units.text(float(own_j), "joules"),
-                        quantities.percent(float(own_j / sum_j) if sum_j else None),
+                        units.text(float(part_j), "joules"),
+                        quantities.percent(float(part_j / sum_j) if sum_j else None),
                     ]
-                    for arm, own_j, sum_j in zip(joules.index, spent_j, sums_j, strict=True)
+                    for arm, part_j, sum_j in zip(joules.index, spent_j, sums_j, strict=True)
                 ],
                 "marker": {
                     "color": f"@{colors[str(part)]}",

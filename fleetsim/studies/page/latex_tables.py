@@ -66,8 +66,8 @@ def verdicts(tables: StudyTables, header: StudyHeader) -> str:
     return _booktabs(table, _VERDICTS, caption, "verdicts")
 
 
-def _booktabs(table: SortableTable, wanted: Sequence[str], caption: str, label: str) -> str:
-    names = [name for name in wanted if name in table.columns]
+def _booktabs(table: SortableTable, requested: Sequence[str], caption: str, label: str) -> str:
+    names = [name for name in requested if name in table.columns]
     places = [table.columns.index(name) for name in names]
     is_number = [any(row[place].value is not None for row in table.rows) for place in places]
     lines = [

@@ -92,9 +92,11 @@ def write_page(
             path = folder / LATEX / f"{name}.tex"
             atomic_files.write(path, text.encode("utf-8", "replace"), hint=markup.HINT)
     path = folder / PAGE
-    own = resources.files("fleetsim.studies.page")
-    style = "\n".join((markup.style(), (own / "study.css").read_text("utf-8"), _arm_colors(looks)))
-    script, library = (own / "study.js").read_text("utf-8"), _plotly_script()
+    files = resources.files("fleetsim.studies.page")
+    style = "\n".join(
+        (markup.style(), (files / "study.css").read_text("utf-8"), _arm_colors(looks))
+    )
+    script, library = (files / "study.js").read_text("utf-8"), _plotly_script()
     first, others = findings.groups(tables, header)
     data = _chart_data(tables, header, by_chart, looks)
     markup.write(
@@ -227,5 +229,5 @@ def _style_guards() -> list[str]:
 
 def _plotly_version() -> str:
     """Return the version that the script names."""
-    found = re.search(r"plotly\.js v([\w.-]+)", _plotly_script()[:300])
-    return found[1] if found else "unknown"
+    match = re.search(r"plotly\.js v([\w.-]+)", _plotly_script()[:300])
+    return match[1] if match else "unknown"

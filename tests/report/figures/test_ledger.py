@@ -87,31 +87,31 @@ def test_ledgers_side_by_side_have_a_bar_per_run_in_their_order() -> None:
 
 
 def test_tables_of_runs_by_hand() -> None:
-    found = {"a": ENTRIES, "none": NONE}
+    ledgers = {"a": ENTRIES, "none": NONE}
 
-    assert ledger_tables.fate_table(found).columns == (
+    assert ledger_tables.fate_table(ledgers).columns == (
         "run",
         "used (J)",
         "unused (J)",
         "late (J)",
         "all (J)",
     )
-    assert ledger_tables.fate_table(found).rows == [
+    assert ledger_tables.fate_table(ledgers).rows == [
         ("a", "1,020", "9.00", "30.0", "1,059"),
         ("none", "-", "-", "-", "0"),
     ]
-    assert ledger_tables.component_table(found).rows == [
+    assert ledger_tables.component_table(ledgers).rows == [
         ("a", "998", "12.0", "16.0", "15.0", "18.0", "1,059"),
         ("none", *["-"] * 5, "0"),
     ]
 
 
 def test_the_ledgers_of_runs_are_one_tidy_frame() -> None:
-    found = ledger_tables.frame({"a": ENTRIES, "none": NONE})
+    frame = ledger_tables.frame({"a": ENTRIES, "none": NONE})
 
-    assert list(found.columns) == ["label", "purpose", "fate", "component", "energy_j"]
-    assert set(found["label"]) == {"a"}
-    assert found["energy_j"].sum() == 1059.0
+    assert list(frame.columns) == ["label", "purpose", "fate", "component", "energy_j"]
+    assert set(frame["label"]) == {"a"}
+    assert frame["energy_j"].sum() == 1059.0
     assert ledger_tables.frame({"none": NONE}).empty
 
 

@@ -291,18 +291,18 @@ ZEN, XEON = {"torch": "2.13.0", "processor": "Zen"}, {"torch": "2.13.0", "proces
 def test_runs_of_different_numerical_platforms_are_compared_and_said_to_be(tmp_path: Path) -> None:
     platforms = {"a": [ZEN], "b": [XEON], "c": [ZEN], "mixed": [ZEN, XEON], "before": []}
     runs = {
-        name: write_run(tmp_path / name, MadeUp(platforms=own), SLOW)
-        for name, own in platforms.items()
+        name: write_run(tmp_path / name, MadeUp(platforms=used), SLOW)
+        for name, used in platforms.items()
     }
 
-    def said_of(*names: str) -> str:
+    def notes_of(*names: str) -> str:
         return comparison.text_table(comparison.compare([runs[name] for name in names]))
 
-    assert "note: the runs ran on different numerical platforms" in said_of("a", "b")
-    assert "processor (Zen, Xeon)" in said_of("a", "b")
-    assert "torch (" not in said_of("a", "b")
-    assert "platform" not in said_of("a", "c")
-    text = said_of("mixed", "before")
+    assert "note: the runs ran on different numerical platforms" in notes_of("a", "b")
+    assert "processor (Zen, Xeon)" in notes_of("a", "b")
+    assert "torch (" not in notes_of("a", "b")
+    assert "platform" not in notes_of("a", "c")
+    text = notes_of("mixed", "before")
     assert "(mixed) was resumed on another numerical platform (" in text
     assert "it is not known on which numerical platform these ran:" in text
     assert "different numerical platforms" not in text

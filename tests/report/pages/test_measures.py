@@ -83,11 +83,11 @@ def test_what_means_nothing_has_no_row(tmp_path: Path) -> None:
 
 
 def test_the_last_mean_opinion_is_told(tmp_path: Path) -> None:
-    asked = {"purpose": Purpose.PROBE, "energy_compute_j": 0.0}
+    probe = {"purpose": Purpose.PROBE, "energy_compute_j": 0.0}
     rows = [
         *TASKS,
         *(
-            spending(10 + n, n, round_, 0.0, opinion=opinion, **asked)
+            spending(10 + n, n, round_, 0.0, opinion=opinion, **probe)
             for n, (round_, opinion) in enumerate([(2, 0.9), (4, 0.25), (4, 0.75)])
         ),
     ]

@@ -85,14 +85,14 @@ def test_table_by_hand(tmp_path: Path) -> None:
 
 def test_every_bundled_price_is_of_a_device_and_has_a_source() -> None:
     for name in bundled.names("prices"):
-        found = prices.load(name)
+        loaded = prices.load(name)
 
-        assert set(found.usd_per_hour) <= set(device_names())
-        assert all(source for _, _, source in ledger_tables.sources_table(found).rows)
+        assert set(loaded.usd_per_hour) <= set(device_names())
+        assert all(source for _, _, source in ledger_tables.sources_table(loaded).rows)
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "reason"),
     [
         ("title: nothing\n", r"prices\.yaml:?\d*: .*names no price; give grid_gram_per_kwh"),
         ("title: a\ngrid_gram_per_kwh: 400\n", r"prices\.yaml:2: grid_gram_per_kwh"),
@@ -100,10 +100,10 @@ def test_every_bundled_price_is_of_a_device_and_has_a_source() -> None:
         ("title: a\nusd_per_hours: {}\n", r"usd_per_hours.*usd_per_hour"),
     ],
 )
-def test_a_file_that_is_wrong_is_refused_by_key(text: str, says: str, tmp_path: Path) -> None:
+def test_a_file_that_is_wrong_is_refused_by_key(text: str, reason: str, tmp_path: Path) -> None:
     (tmp_path / "prices.yaml").write_text(text)
 
-    with pytest.raises(DataError, match=says):
+    with pytest.raises(DataError, match=reason):
         prices.load(str(tmp_path / "prices.yaml"))
 
 

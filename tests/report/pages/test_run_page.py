@@ -51,7 +51,9 @@ def parsed(run: Run) -> ParsedPage:
 @pytest.mark.slow
 def test_the_page_loads_nothing_and_runs_nothing(parsed: ParsedPage) -> None:
     tags = {tag for tag, _ in parsed.elements}
-    handlers = [name for _, found in parsed.elements for name in found if name.startswith("on")]
+    handlers = [
+        name for _, attributes in parsed.elements for name in attributes if name.startswith("on")
+    ]
 
     assert not tags & {"script", "link", "iframe", "object", "embed", "form", "base"}
     assert all(src.startswith("data:image/svg+xml;base64,") for src in parsed.attributes("src"))
@@ -163,8 +165,8 @@ def test_a_report_has_the_targets_that_are_asked_for_too(tmp_path: Path) -> None
 
 
 def test_the_contents_lead_to_every_heading(run: Run, parsed: ParsedPage) -> None:
-    anchors = [found["id"] for tag, found in parsed.elements if tag == "h2"]
-    links = [found["href"] for tag, found in parsed.elements if tag == "a"]
+    anchors = [attributes["id"] for tag, attributes in parsed.elements if tag == "h2"]
+    links = [attributes["href"] for tag, attributes in parsed.elements if tag == "a"]
 
     assert links == [f"#{anchor}" for anchor in anchors]
     assert len(set(anchors)) == len(anchors) >= 8

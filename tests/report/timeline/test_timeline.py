@@ -153,7 +153,7 @@ def test_the_same_run_gives_the_same_bytes(run):
 
 
 @pytest.mark.parametrize(
-    ("asked", "fault", "says"),
+    ("arguments", "fault", "text"),
     [
         ({"clients": [(7, 9)]}, ScenarioError, r"--clients 7:9: none of them .* between 0 and 1"),
         ({"rounds": (3, 9)}, ScenarioError, r"--rounds 3:9: .* no tasks of these .* are 1 to 2"),
@@ -161,10 +161,10 @@ def test_the_same_run_gives_the_same_bytes(run):
         ({"path": "missing/file"}, DataError, "cannot be written: .* --out"),
     ],
 )
-def test_what_cannot_be_shown_or_written_is_refused(run, tmp_path, asked, fault, says):
-    place = {"path": tmp_path / asked["path"]} if "path" in asked else {}
-    with pytest.raises(fault, match=says):
-        write_timeline(run, **(asked | place))
+def test_what_cannot_be_shown_or_written_is_refused(run, tmp_path, arguments, fault, text):
+    place = {"path": tmp_path / arguments["path"]} if "path" in arguments else {}
+    with pytest.raises(fault, match=text):
+        write_timeline(run, **(arguments | place))
 
 
 def test_two_tasks_of_a_client_at_a_time_are_a_contradiction(tmp_path):

@@ -223,10 +223,10 @@ def test_choices_change_the_chart_and_its_description(open_page):
     chart = page.locator(plot(page, "accuracy"))
     page.select_option('[data-chart="plane"] select[data-choice="condition"]', CONDITIONS[1])
     page.select_option('[data-chart="accuracy"] select[data-choice="against"]', "time")
-    said = chart.get_attribute("aria-label")
+    label = chart.get_attribute("aria-label")
 
-    assert f"Accuracy over virtual time, {CONDITIONS[1]}" in said
-    assert "of random's seconds to 80 %" in said
+    assert f"Accuracy over virtual time, {CONDITIONS[1]}" in label
+    assert "of random's seconds to 80 %" in label
     assert page.evaluate("document.querySelector('.plot').layout.xaxis.title.text").startswith(
         "virtual time"
     )

@@ -40,7 +40,7 @@ def digest(text: str) -> str:
 
 @pytest.mark.slow
 def test_the_policy_allows_the_two_scripts_and_the_styles_of_the_page_alone(parts: ParsedPage):
-    _, library, own = parts.texts["script"]
+    _, library, script = parts.texts["script"]
     (style,) = parts.texts["style"]
     policy = next(
         meta["content"]
@@ -51,7 +51,7 @@ def test_the_policy_allows_the_two_scripts_and_the_styles_of_the_page_alone(part
     assert policy is not None
     assert policy.split("; ") == [
         "default-src 'none'",
-        f"script-src {digest(library)} {digest(own)}",
+        f"script-src {digest(library)} {digest(script)}",
         f"style-src {digest(style)} {digest('')}",
         "img-src data:",
         "base-uri 'none'",

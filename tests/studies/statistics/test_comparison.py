@@ -27,9 +27,9 @@ def test_three_pairs_by_hand():
 
 
 def test_the_seeds_needed_share_the_false_verdicts_among_the_arms():
-    own = COSTS * np.exp([-0.3, -0.1, -0.4, 0.1, -0.3])  # mean -0.2, standard deviation 0.2
+    arm = COSTS * np.exp([-0.3, -0.1, -0.4, 0.1, -0.3])  # mean -0.2, standard deviation 0.2
     one, four = (
-        compare(own, ALL, COSTS, ALL, seed=1, num_arms=num).num_more_seeds for num in (1, 4)
+        compare(arm, ALL, COSTS, ALL, seed=1, num_arms=num).num_more_seeds for num in (1, 4)
     )
 
     assert one == 10 - 5  # the textbooks' 10 for an effect of 1
@@ -40,8 +40,8 @@ def test_the_seeds_needed_share_the_false_verdicts_among_the_arms():
 
 def test_a_run_that_never_reached_it_counts_up_to_its_end():
     # The first pair: 12 / 6 until the end, an order beyond any number. The others: 1/2.
-    own = np.concatenate([[12.0], COSTS[1:] / 2.0])
-    comparison = compare(own, np.array([False, True, True, True, True]), COSTS, ALL, seed=1)
+    arm = np.concatenate([[12.0], COSTS[1:] / 2.0])
+    comparison = compare(arm, np.array([False, True, True, True, True]), COSTS, ALL, seed=1)
 
     assert comparison.ratio == pytest.approx(2.0 ** ((1 - 4) / 5))
     assert comparison.is_restricted

@@ -92,7 +92,7 @@ def test_the_verdicts_are_those_of_whole_arrays(censored):
         }
         verdicts = decide(comparisons, baseline="0", currency="joules", target="80 %")
 
-        assert [found.p_holm for found in verdicts] == pytest.approx(p_holm[study].tolist())
+        assert [verdict.p_holm for verdict in verdicts] == pytest.approx(p_holm[study].tolist())
 
 
 def test_the_power_is_the_share_of_studies_that_decide():
@@ -121,11 +121,11 @@ def test_intervals_cover_95_percent(name, num_seeds):
 @pytest.mark.parametrize("effect", [0.3, 0.5, 1.0, 1.5])
 def test_the_seeds_needed_are_right_and_pilots_find_them(effect):
     needed = seeds_needed(effect)
-    found = [synthetic_studies.simulated_need(effect, 10_000)] + [
+    estimates = [synthetic_studies.simulated_need(effect, 10_000)] + [
         synthetic_studies.median_estimate(effect, num, 10_000) for num in (10, 20)
     ]
 
     assert needed is not None
-    for estimate in found:
+    for estimate in estimates:
         assert estimate is not None
         assert needed / 1.5 <= estimate <= needed * 1.5
