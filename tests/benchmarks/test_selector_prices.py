@@ -71,8 +71,6 @@ def test_a_fleet_that_is_too_large_for_a_selector_is_said_to_be():
     assert choice_times.refusal(network, 10_738, 10) == "200,000 byte each: 2.0 GiB"
 
 
-# --- the page, beside figures worked out by hand --------------------------------------------------
-
 MODEL = 4 * (64 * 200 + 200 + 200 * 200 + 200 + 200 * 10 + 10)
 """Bytes of the 2nn of 200 and 200 units for pictures of 8 x 8: 220,840."""
 # Down and up, once and by round, of 100 phones and cohorts of 10, in 30 rounds (17 to 46).

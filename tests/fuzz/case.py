@@ -9,6 +9,8 @@ from typing import Final
 
 PRECIOUS: Final = b"not to be overwritten\n"
 """Content of files beside a run folder to which links in it lead."""
+_PRINTED: Final = re.compile(r"^printed\n|\x1b\[2J", re.MULTILINE)
+"""What the plug-ins print, which commands pass on to stderr."""
 
 
 @dataclass(frozen=True)
@@ -57,10 +59,10 @@ class Case:
         ]
 
     def without_user_faults(self, text: str) -> str:
-        """Remove from messages what they tell of exceptions of the user's code."""
+        """Remove what the user's code prints, and what messages tell of its exceptions."""
         if self.user_file is None:
             return text
         # An answer of another type fails in fleetsim's own line.
         place = rf"(?:{re.escape(self.user_file)}|fleetsim/[\w/]+\.py)"
         fault = rf"(?<=: )\w+(?:: [^\n]*)? \(\S*{place}, line \d+\)"
-        return re.sub(fault, "a fault; mend it", text)
+        return re.sub(fault, "a fault; mend it", _PRINTED.sub("", text))

@@ -82,7 +82,7 @@ def test_a_failed_run_is_repeated_after_the_others(tmp_path, fault, text):
 
 
 @pytest.mark.slow
-def test_a_run_that_fails_twice_is_on_record_and_the_others_go_on(tmp_path):
+def test_a_run_that_fails_twice_is_on_record_until_it_succeeds_and_the_others_go_on(tmp_path):
     study, store = loaded(tmp_path), RunStore(tmp_path / "home")
     fault = DataError("net.csv:3: broken; repair it")
     executor = AtOnce(fault, None, None, None, fault)
@@ -95,6 +95,9 @@ def test_a_run_that_fails_twice_is_on_record_and_the_others_go_on(tmp_path):
     rows = tables_of(study, store).runs
     assert rows["status"].tolist() == ["failed", "done", "done", "done"]
     assert rows["reason"].tolist()[0] == "net.csv:3: broken; repair it"
+    executed(study, store.home)
+    assert store.failures("small") == {}
+    assert tables_of(study, store).runs["status"].eq("done").all()
 
 
 def cut(path):
@@ -182,17 +185,6 @@ def test_a_damaged_checkpoint_is_set_aside_too(tmp_path):
 
     assert (done.num_made, done.failures) == (4, {})
     assert (store.folder(first).parent / f"{store.folder(first).name}.damaged").is_dir()
-
-
-@pytest.mark.slow
-def test_a_failure_is_forgotten_when_the_run_succeeds(tmp_path):
-    study, store = loaded(tmp_path), RunStore(tmp_path / "home")
-    executed(study, store.home, AtOnce(OSError("a"), None, None, None, OSError("b")))
-
-    executed(study, store.home)
-
-    assert store.failures("small") == {}
-    assert tables_of(study, store).runs["status"].eq("done").all()
 
 
 @pytest.mark.slow

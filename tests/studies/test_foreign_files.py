@@ -173,8 +173,6 @@ def test_failures_of_another_study_are_not_taken(tmp_path: Path):
         store.failures("two")
 
 
-# --- checkpoints ----------------------------------------------------------------------------------
-
 SMALL = ["fleet.size=6", "server.cohort=2", "stop.rounds=3", "checkpoint.every_rounds=1"]
 
 

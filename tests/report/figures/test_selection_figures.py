@@ -34,9 +34,6 @@ def heights(patch: StepPatch) -> list[float]:
     return [float(value) for value in patch.get_data()[0]]
 
 
-# --- coverage -------------------------------------------------------------------------------------
-
-
 def test_the_share_seen_begins_at_nothing_and_has_a_dot_at_ninety_percent_and_all() -> None:
     shares = {"run": np.array([0.5, 0.5, 0.95, 1.0])}
     axes = panel(coverage.coverage(shares, {"run": np.array([1, 1])}), "at least once")
@@ -82,9 +79,6 @@ def test_classes_are_as_wide_and_cover_all_counts(largest: int, num_clients: int
     assert edges.size - 1 <= most
 
 
-# --- selection ratio ------------------------------------------------------------------------------
-
-
 def test_the_ratio_and_its_devices_round_by_round() -> None:
     devices = pd.DataFrame({"board": [0.25, 1.0], "phone": [0.75, 0.0]}, index=[1, 3])
     figure = selection_ratio.ratios(np.array([0.5, 0.0, 0.25]), devices, {"board": 0.5})
@@ -120,8 +114,6 @@ def test_windows_hold_every_round_once(num_rounds: int) -> None:
     assert edges.size <= 121
 
 
-# --- opinions -------------------------------------------------------------------------------------
-
 OPINIONS = pd.DataFrame(
     {
         "round": [2, 2, 4, 4],
@@ -143,9 +135,6 @@ def test_opinions_are_drawn_by_the_round_that_was_judged() -> None:
     # Client 1 was selected more often.
     assert y_of(line(below, "#1 (3 times)")) == [0.625, 0.75]
     assert y_of(line(below, "mean of all")) == [0.5625, 0.5]
-
-
-# --- regret ---------------------------------------------------------------------------------------
 
 
 def make(folder: Path, selector: dict[str, object], *accuracy: float | None) -> Run:

@@ -37,9 +37,6 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
     ]
 
 
-# --- the numbers ----------------------------------------------------------------------------------
-
-
 def test_table_by_hand(runs: list[Run]) -> None:
     table = comparison.frame(comparison.compare(runs, targets=[0.6, 0.8]))
     shown = table.drop(columns="folder").astype(object).where(table.notna(), None)
@@ -124,9 +121,6 @@ def test_targets_outside_of_reach_are_refused(runs: list[Run], target: float) ->
         comparison.compare(runs, targets=[0.5, target])
 
 
-# --- what is written ------------------------------------------------------------------------------
-
-
 @pytest.mark.usefixtures("undrawn")
 def test_a_comparison_is_a_page_a_table_and_a_figure(runs: list[Run], tmp_path: Path) -> None:
     result = comparison.compare(runs, targets=[0.6, 0.8])
@@ -170,9 +164,6 @@ def test_the_page_loads_nothing_and_escapes_names(tmp_path: Path) -> None:
     assert all(src.startswith("data:image/svg+xml;") for src in re.findall(r'src="([^"]*)"', html))
 
 
-# --- which runs -----------------------------------------------------------------------------------
-
-
 @pytest.mark.usefixtures("undrawn")
 def test_one_run_alone_is_a_table_of_one_row(runs: list[Run], tmp_path: Path) -> None:
     result = comparison.compare(runs[:1], targets=[0.6])
@@ -198,9 +189,6 @@ def test_runs_without_accuracy_or_end_or_rounds_are_told_in_words(tmp_path: Path
     assert "(b) is not complete (interrupted): its numbers go up to round 4" in text
     assert "(c) has no rounds" in text
     assert "different versions of fleetsim: 0.1.0, 9.9" in text
-
-
-# --- worlds ---------------------------------------------------------------------------------------
 
 
 def test_different_worlds_are_refused_with_what_differs(tmp_path: Path) -> None:
@@ -243,9 +231,6 @@ def test_the_worlds_hash_decides_whatever_the_scenario_reads(
 
     with pytest.raises(ScenarioError, match="hashes of their worlds, though seed, task and fleet"):
         comparison.compare([runs[0], open_run(other.folder)])
-
-
-# --- labels ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -61,13 +61,6 @@ def test_equal_runs_are_no_evidence_and_have_no_spread():
     assert comparison.num_more_seeds is None
 
 
-def test_a_constant_ratio_is_tested_by_its_signs():
-    comparison = compare(COSTS / 2.0, ALL, COSTS, ALL, seed=1)
-
-    assert (comparison.low, comparison.high) == pytest.approx((0.5, 0.5))
-    assert (comparison.p_t, comparison.num_more_seeds) == (0.0625, 1)
-
-
 def test_pairs_in_which_no_run_reached_it_tell_no_ratio():
     comparison = compare(COSTS / 2.0, NONE, COSTS, NONE, seed=1)
 

@@ -42,16 +42,6 @@ def test_a_test_of_each_arm_without_holm_would_have_too_many(monkeypatch):
     assert false_verdicts(Law(), 5, 400) > 0.05 + noise(0.05, 400)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", COMMON_END)
-@pytest.mark.parametrize("num_seeds", [5, 10])
-def test_intervals_cover_in_few_studies(name, num_seeds):
-    covered = coverage(LAWS[name], num_seeds, 4_000)
-
-    assert covered.t == pytest.approx(0.95, abs=0.01 + noise(0.05, 4_000))
-    assert covered.bca < covered.t
-
-
 def test_a_censored_law_censors_its_share():
     law = Law((0.0, -0.36), censored=0.2, end_std=0.3)
     cost, is_reached = law.draw(100_000, 1, rng.stream(1, "test"))
@@ -114,7 +104,10 @@ def test_studies_without_effect_have_at_most_one_false_verdict_in_twenty(name, n
 @pytest.mark.parametrize("name", COMMON_END)
 @pytest.mark.parametrize("num_seeds", [5, 10, 20])
 def test_intervals_cover_95_percent(name, num_seeds):
-    assert coverage(LAWS[name], num_seeds, 20_000).t == pytest.approx(0.95, abs=0.01)
+    covered = coverage(LAWS[name], num_seeds, 20_000)
+
+    assert covered.t == pytest.approx(0.95, abs=0.01)
+    assert num_seeds > 10 or covered.bca < covered.t
 
 
 @pytest.mark.slow

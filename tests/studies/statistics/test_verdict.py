@@ -61,16 +61,6 @@ def test_sentences_of_runs_that_all_reached_the_target(mean, std, kind, ratio, d
     )
 
 
-def test_equal_runs():
-    result = verdict(COSTS, ALL, currency="grams")
-
-    assert (result.kind, result.sentence) == (
-        "undecided",
-        "oort needs the same grams of CO2e as random to 80 % (5 of 5 seeds reached it): "
-        "no difference was seen.",
-    )
-
-
 def test_two_seeds_that_differ_much_have_a_wide_interval():
     # Log-ratios 0 and ln 1,000 = 6.908: mean 3.454 = standard error, t of 1 degree 12.706:
     # exp(3.454) = 31.6, exp(3.454 -+ 43.9) beyond 1e-17 and 1e20.
@@ -83,28 +73,18 @@ def test_two_seeds_that_differ_much_have_a_wide_interval():
     assert wider.comparison.high == np.inf
 
 
-def test_a_constant_ratio_needs_six_seeds():
-    five = verdict(COSTS / 2.0, ALL)
-    six = verdict(np.ones(6), np.ones(6) > 0.0, np.full(6, 2.0), np.ones(6) > 0.0)
-
-    assert (five.kind, five.sentence) == (
-        "undecided",
-        "oort needs exactly 0.50 of random's joules to 80 % (5 of 5 seeds reached it): "
-        "cannot be told from random; 6 such seeds would.",
-    )
-    assert (six.kind, six.sentence) == (
-        "less",
-        "oort needs exactly 0.50 of random's joules to 80 % (6 of 6 seeds reached it): "
-        "fewer than random (p = 0.031).",
-    )
-
-
 EARLY = "but its runs ended early; joules cannot be compared, longer runs would tell."
 
 
 @pytest.mark.parametrize(
     ("arm", "arm_reached", "base_reached", "kind", "sentence"),
     [
+        (COSTS, ALL, ALL, "undecided",
+         "oort needs the same joules as random to 80 % (5 of 5 seeds reached it): "
+         "no difference was seen."),
+        (COSTS / 2.0, ALL, ALL, "undecided",
+         "oort needs exactly 0.50 of random's joules to 80 % (5 of 5 seeds reached it): "
+         "cannot be told from random; 6 such seeds would."),
         # Four log-ratios of -ln 2, and in the last pair ln(20 / 14) until oort ended:
         # mean -0.4832, std 0.4695: exp(-0.4832 -+ 0.5830) = 0.344, 1.1049.
         (np.array([3.0, 4.0, 5.0, 6.0, 20.0]), BUT_ONE, ALL, "undecided",
@@ -127,12 +107,23 @@ EARLY = "but its runs ended early; joules cannot be compared, longer runs would 
          "neither oort nor random reached 80 % in any of 5 seeds: nothing to compare."),
     ],
 )  # fmt: skip
-def test_sentences_of_runs_that_never_reached_the_target(
+def test_sentences_of_runs_without_spread_or_without_the_target(
     arm, arm_reached, base_reached, kind, sentence
 ):
     result = verdict(arm, arm_reached, COSTS, base_reached)
 
     assert (result.kind, result.sentence) == (kind, sentence)
+
+
+def test_six_seeds_without_spread_decide():
+    reached = np.ones(6, dtype=bool)
+    result = verdict(np.ones(6), reached, np.full(6, 2.0), reached, currency="grams")
+
+    assert (result.kind, result.sentence) == (
+        "less",
+        "oort needs exactly 0.50 of random's grams of CO2e to 80 % (6 of 6 seeds reached it): "
+        "fewer than random (p = 0.031).",
+    )
 
 
 @pytest.mark.parametrize(
