@@ -11,18 +11,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fleetsim.studies.statistics import (
-    Comparison,
-    Summary,
-    Verdict,
-    compare,
-    decide,
-    holm,
-    summarise,
-    survival_sentence,
-    survival_share,
-)
+from fleetsim.studies.statistics.comparison import Comparison, compare
+from fleetsim.studies.statistics.shares import survival_sentence, survival_share
+from fleetsim.studies.statistics.summary import Summary, summarise
 from fleetsim.studies.statistics.t_test import t_interval, t_test
+from fleetsim.studies.statistics.verdict import Verdict, decide, holm
 
 _FAMILY = ["condition", "target", "currency"]
 _SUMMARY_COLUMNS = [*_FAMILY, "arm", *Summary.__dataclass_fields__]

@@ -37,11 +37,10 @@ def coverage(shares: Mapping[str, FloatArray], counts: Mapping[str, IntArray]) -
     figure = style.new_figure(
         style.WIDTH_IN, 6.6 if has_clients else 4.4, title="Spread of selections over the fleet"
     )
+    rows = [["seen", "often"], ["client", "client"]]
+    panels = figure.subplot_mosaic(rows if has_clients else rows[:1])
     if has_clients:
-        panels = figure.subplot_mosaic([["seen", "often"], ["client", "client"]])
         _by_client(panels["client"], first)
-    else:
-        panels = figure.subplot_mosaic([["seen", "often"]])
     styles = style.series(len(counts))
     _seen(panels["seen"], shares, styles)
     _often(panels["often"], counts, styles)

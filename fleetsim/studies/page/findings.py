@@ -67,11 +67,9 @@ def notices(tables: StudyTables, header: StudyHeader) -> Iterator[tuple[str, str
             "Differences between arms may be chance. Add seeds to the study and run it again; runs"
             " that are there are kept.",
         )
-    for status, words in (
-        ("failed", "They are left out of all charts; costs are those of the other seeds:"),
-        ("damaged", "They are left out of all charts; costs are those of the other seeds:"),
-        ("missing", "The page shows the runs that are there:"),
-    ):
+    left_out = "They are left out of all charts; costs are those of the other seeds:"
+    there = "The page shows the runs that are there:"
+    for status, words in (("failed", left_out), ("damaged", left_out), ("missing", there)):
         runs = tables.runs[tables.runs["status"] == status]
         if not runs.empty:
             shown = "; ".join(_named(row) for row in runs.head(8).to_dict("records"))

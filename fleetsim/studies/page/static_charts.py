@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from fleetsim.record import atomic_files
 from fleetsim.report.figures import style
@@ -88,9 +88,10 @@ def draw(chart: ChartData, looks: Mapping[str, ArmStyle]) -> Figure:
     if not handles:
         style.say(axes, "no data")
     axes.tick_params(labelsize=TYPE_PT, which="both")
-    for text in (axes.xaxis.label, axes.yaxis.label):
-        text.set_fontsize(TYPE_PT)
-    for text in (axes.xaxis.get_offset_text(), axes.yaxis.get_offset_text(), *axes.texts):
+    texts = [
+        text for axis in (axes.xaxis, axes.yaxis) for text in (axis.label, axis.get_offset_text())
+    ]
+    for text in (*texts, *axes.texts):
         text.set_fontsize(TYPE_PT)
     _legend(figure, handles)
     return figure
@@ -257,12 +258,8 @@ def _plain_ticks(axes: Axes, which: str) -> None:
     """Label 1, 2 and 5 of each decade as plain numbers."""
     axis = axes.xaxis if which == "x" else axes.yaxis
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=8))
-    axis.set_major_formatter(FuncFormatter(_plain))
+    axis.set_major_formatter(StrMethodFormatter("{x:,.6g}"))
     axis.set_minor_formatter(NullFormatter())
-
-
-def _plain(value: float, position: int | None) -> str:
-    return f"{value:,.6g}"
 
 
 def _name(name: str) -> str:

@@ -11,9 +11,8 @@ from fleetsim.contracts import Outcome, Purpose
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.record.measures.ledger import COMPONENTS
 from fleetsim.record.saved_run import open_run
-from fleetsim.report.timeline import write_timeline
 from fleetsim.report.timeline.trace import trace_parts
-from fleetsim.report.timeline.writing import parse_ranges
+from fleetsim.report.timeline.writing import parse_ranges, write_timeline
 from tests.report.made_runs import MadeUp, write_run
 from tests.report.rows import round_frame, round_row, task_frame, task_row
 from tests.report.timeline import reading

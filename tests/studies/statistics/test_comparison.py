@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from fleetsim.studies.statistics import compare
+from fleetsim.studies.statistics.comparison import compare
 from fleetsim.studies.statistics.power import power_of_t_test
 
 ALL, NONE = np.ones(5, dtype=bool), np.zeros(5, dtype=bool)

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from fleetsim.studies.statistics import holm
+from fleetsim.studies.statistics.verdict import holm
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from fleetsim.studies.statistics import summarise
+from fleetsim.studies.statistics.summary import summarise
 
 COSTS = np.array([4.0, 1.0, 7.0, 8.0])
 

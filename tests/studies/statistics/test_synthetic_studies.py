@@ -15,8 +15,9 @@ from benchmarks.synthetic_studies import (
     false_verdicts,
 )
 from fleetsim import rng
-from fleetsim.studies.statistics import compare, decide
+from fleetsim.studies.statistics.comparison import compare
 from fleetsim.studies.statistics.power import power_of_t_test, seeds_needed
+from fleetsim.studies.statistics.verdict import decide
 
 COMMON_END = [
     "no effect",

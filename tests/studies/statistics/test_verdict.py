@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from fleetsim.studies.statistics import compare, decide
-from fleetsim.studies.statistics.comparison import Comparison
+from fleetsim.studies.statistics.comparison import Comparison, compare
+from fleetsim.studies.statistics.verdict import decide
 
 COSTS = np.array([6.0, 8.0, 10.0, 12.0, 14.0])
 ALL, NONE, BUT_ONE = np.ones(5, dtype=bool), np.zeros(5, dtype=bool), np.arange(5) < 4
