@@ -15,7 +15,6 @@ from fleetsim.record import run_folder
 from fleetsim.record.run_folder import RunIsBusyError, locked
 from fleetsim.record.saved_run import open_run
 from fleetsim.simulate import run
-from fleetsim.studies.display import Lines
 from fleetsim.studies.run_order import carry_out_and_return, order_of, receive
 from fleetsim.studies.run_store import RunStore
 from fleetsim.studies.study import load_study
@@ -135,21 +134,6 @@ def test_a_damaged_run_that_another_process_holds_is_not_renamed(tmp_path):
     aside = store.set_damaged_aside(first)
     assert aside is not None
     assert not store.folder(first).exists()
-
-
-def test_lines_say_that_another_process_makes_a_run(tmp_path):
-    shown: list[str] = []
-    now_s = 0.0
-    lines = Lines(shown.append, lambda: now_s)
-    first = loaded(tmp_path).runs[0]
-
-    lines.begin(num_done=0, missing=[first])
-    lines.waiting(first)
-    now_s = 40.0
-    lines.progress([])
-
-    assert "random, seed 1 is being made by another process" in shown[1]
-    assert shown[2].startswith("0 of 1 runs done, 1 made by another process")
 
 
 @pytest.mark.one_in(2)

@@ -1,5 +1,6 @@
 import re
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -237,31 +238,21 @@ def test_the_worlds_hash_decides_whatever_the_scenario_reads(
     ("made", "expected"),
     [
         # Other selectors by their kind, variants of one by what differs.
-        ([MadeUp(selector=RANDOM), MadeUp(selector=OORT)], ["random", "oort"]),
-        (
-            [
-                MadeUp(selector=RANDOM),
-                MadeUp(selector=OORT),
-                MadeUp(selector=OORT | {"pacer": {"step_s": 20}}),
-            ],
-            ["random", "oort, step_s=10", "oort, step_s=20"],
-        ),
+        ([{"selector": RANDOM}, {"selector": OORT}], ["random", "oort"]),
+        ([{"selector": RANDOM}, {"selector": OORT}, {"selector": OORT | {"pacer": {"step_s": 20}}}],
+         ["random", "oort, step_s=10", "oort, step_s=20"]),
         # Other settings by key and value.
-        (
-            [MadeUp(deadline_s=30.0), MadeUp(deadline_s=60.0, cohort=9)],
-            ["cohort=6, deadline_s=30.0", "cohort=9, deadline_s=60.0"],
-        ),
+        ([{"deadline_s": 30.0}, {"deadline_s": 60.0, "cohort": 9}],
+         ["cohort=6, deadline_s=30.0", "cohort=9, deadline_s=60.0"]),
         # Equal scenarios by their folders.
-        (
-            [MadeUp(selector=OORT), MadeUp(selector=OORT), MadeUp(selector=RANDOM)],
-            ["oort (run-0)", "oort (run-1)", "random"],
-        ),
+        ([{"selector": OORT}, {"selector": OORT}, {"selector": RANDOM}],
+         ["oort (run-0)", "oort (run-1)", "random"]),
     ],
-)
+)  # fmt: skip
 def test_runs_are_called_by_what_differs(
-    tmp_path: Path, made: list[MadeUp], expected: list[str]
+    tmp_path: Path, made: list[dict[str, Any]], expected: list[str]
 ) -> None:
-    runs = [write_run(tmp_path / f"run-{n}", each, []) for n, each in enumerate(made)]
+    runs = [write_run(tmp_path / f"run-{n}", MadeUp(**each), []) for n, each in enumerate(made)]
 
     assert labels(runs) == expected
 
