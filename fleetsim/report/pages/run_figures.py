@@ -157,7 +157,7 @@ def coverage_figure(stem: str, runs: Mapping[str, Run]) -> DrawnFigure:
 def availability_figures(run: Run, tasks: pd.DataFrame) -> Drawn:
     """Draw batteries over time, and the round with the longest waiting."""
     deadline_s = run.scenario["server"].get("deadline_s")
-    if batteries.has_batteries(run.rounds):
+    if "num_off" in run.rounds and len(run.rounds):
         yield (
             "batteries",
             batteries.levels(run.rounds),

@@ -14,7 +14,7 @@ from fleetsim.record.measures.ledger import COMPONENTS, FATES
 from fleetsim.report.figures.ledger import COMPONENT_NAMES
 from fleetsim.studies.page import accuracy_curves, arm_costs, findings, intervals, units
 from fleetsim.studies.page.accuracy_curves import ArmCurve
-from fleetsim.studies.page.arm_costs import Effect, PlanePoint
+from fleetsim.studies.page.arm_costs import Effects, PlanePoint
 from fleetsim.studies.study_tables import Currency, StudyHeader, StudyTables
 
 AXES: Mapping[str, tuple[str, str, Currency]] = {
@@ -71,7 +71,7 @@ class EffectData(_Chart):
 
     y: Axis
     levels: tuple[str, ...]
-    effects: list[Effect]
+    effects: Effects
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ def level_effects(tables: StudyTables, header: StudyHeader) -> Iterator[EffectDa
             for currency in findings.currencies_of(tables):
                 rows = costs[(costs["target"] == target) & (costs["currency"] == currency)]
                 effects = arm_costs.effects(rows, by_condition, levels, header.arms)
-                points = [point for effect in effects for point in effect.levels]
+                points = [point for of_arm in effects.values() for point in of_arm]
                 spread = intervals.words(
                     (point.cost.num_seeds for point in points), mean="logarithms"
                 )
