@@ -1,4 +1,4 @@
-"""Runs of studies that were begun elsewhere or by another version; plug-ins that travel again."""
+"""Runs of studies of other platforms or versions, and plug-ins that travel again."""
 
 import importlib
 import sys
@@ -11,8 +11,10 @@ from fleetsim.record.manifest import PlatformRecord, read_manifest, write_manife
 from fleetsim.record.saved_run import open_run
 from fleetsim.simulate import run
 from fleetsim.studies import run_order
+from fleetsim.studies.mixed_platforms import mixtures
 from fleetsim.studies.run_order import PluginSource, carry_out, order_of
-from tests.studies.small_studies import loaded
+from fleetsim.studies.run_store import RunStore
+from tests.studies.small_studies import executed, loaded
 
 
 def begun(study, folder: Path) -> None:
@@ -71,6 +73,26 @@ def test_a_run_begun_by_another_version_begins_anew(study, tmp_path):
 
     assert finished(study, folder) == [1, 2, 3]
     assert read_manifest(folder).versions == here
+
+
+@pytest.mark.slow
+def test_a_mixed_study_says_what_differs_and_how_many_runs_have_it(study, tmp_path):
+    store = RunStore(tmp_path / "home")
+    executed(study, store.home)
+    folder = store.folder(study.runs[0])
+    manifest = read_manifest(folder)
+    here = manifest.platforms[0]
+    other = PlatformRecord.of({**here.features, "numpy": "1.0"}, here.forms)
+
+    assert list(mixtures(study, store)) == []
+
+    changed(folder, platforms=(other,), versions=manifest.versions | {"fleetsim": "0.0.1"})
+    platforms, versions = mixtures(study, store)
+    assert f"on 2 numerical platforms ({here.id}: 3, {other.id}: 1)" in platforms
+    numpy = here.features["numpy"]
+    assert f"numpy (1.0, {numpy})" in platforms or f"numpy ({numpy}, 1.0)" in platforms
+    assert "2 versions of fleetsim" in versions
+    assert "0.0.1: 1" in versions
 
 
 def test_a_plug_in_that_travels_again_with_another_source_is_replaced(monkeypatch):

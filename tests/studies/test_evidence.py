@@ -111,10 +111,3 @@ def test_differences_of_accuracies_are_paired_by_seed():
     assert row["difference"] == pytest.approx(0.02)
     half = 4.302653 * 0.01 / math.sqrt(3.0)
     assert (row["low"], row["high"]) == pytest.approx((0.02 - half, 0.02 + half), abs=1e-6)
-
-
-def test_a_study_without_complete_runs_has_empty_evidence():
-    empty = costs(base=[1.0]).iloc[:0]
-
-    assert evidence.summaries(empty, ["base"]).empty
-    assert evidence.verdicts(empty, ["base", "b"], "base").empty

@@ -54,13 +54,6 @@ def test_a_scenario_with_another_seed_is_the_one_loaded_with_that_seed():
     assert load("quickstart").with_seed(7).data() == load("quickstart", seed=7).data()
 
 
-def test_runs_of_one_condition_and_seed_meet_the_same_world(tmp_path):
-    runs = loaded(tmp_path, vary={"server.deadline_s": [60, 600]}).runs
-
-    worlds = {(run.condition, run.seed, run.scenario.world_hash) for run in runs}
-    assert len(worlds) == 4
-
-
 def test_an_arm_in_another_world_is_refused_unless_the_study_says_so(tmp_path):
     arms = {"random": {}, "more people": {"fleet.size": 13}}
 

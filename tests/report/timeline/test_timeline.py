@@ -48,8 +48,9 @@ def trace_of(run, **selected):
     return reading.read(write_timeline(run, **selected).read_bytes())
 
 
-def test_clients_have_tracks_with_their_tasks_and_phases(run):
+def test_tasks_and_rounds_have_slices_with_their_phases_and_what_their_rows_say(run):
     trace = trace_of(run)
+    tasks = [one for one in trace.slices["clients/phone/client 0"] if one.details]
 
     assert trace.spans("clients/phone/client 0") == [
         (0, "train: delivered", 0, 10 * S),
@@ -67,11 +68,6 @@ def test_clients_have_tracks_with_their_tasks_and_phases(run):
         (1, "paused", 6 * S, 7_500_000_000),
         (1, "upload", 7_500_000_000, 8 * S),
     ]
-
-
-def test_a_task_shows_what_its_row_says_and_nothing_for_null(run):
-    tasks = [one for one in trace_of(run).slices["clients/phone/client 0"] if one.details]
-
     as_time = {"client", "device", *(f"{phase}_s" for phase in ("download", "compute", "upload"))}
     as_time |= {"dispatched_at_s", "finished_at_s"}
     assert tasks[0].details == {
@@ -81,11 +77,6 @@ def test_a_task_shows_what_its_row_says_and_nothing_for_null(run):
     }
     assert tasks[1].details["refused"] == "a weight is not finite"
     assert "train_loss" not in tasks[1].details
-
-
-def test_rounds_have_a_track_with_their_parts(run):
-    trace = trace_of(run)
-
     assert trace.spans("server/rounds") == [
         (0, "round 1", 0, 12 * S),
         (1, "no eligible clients", 0, S),
