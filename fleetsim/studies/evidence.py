@@ -52,7 +52,7 @@ def verdicts(
     """
     rows: list[dict[str, Any]] = []
     for family, group in _families(costs):
-        comparisons = dict(_comparisons(group, arms, baseline))
+        comparisons = _comparisons(group, arms, baseline)
         for verdict in decide(
             comparisons, baseline=baseline, currency=family["currency"], target=family["target"]
         ):
@@ -88,9 +88,7 @@ def _families(costs: pd.DataFrame) -> Iterator[tuple[dict[str, str], pd.DataFram
             yield dict(zip(_FAMILY, map(str, keys), strict=True)), group
 
 
-def _comparisons(
-    costs: pd.DataFrame, arms: Sequence[str], baseline: str
-) -> Iterator[tuple[str, Comparison]]:
+def _comparisons(costs: pd.DataFrame, arms: Sequence[str], baseline: str) -> dict[str, Comparison]:
     base = costs[costs["arm"] == baseline]
     pairs = {
         arm: both
@@ -98,18 +96,15 @@ def _comparisons(
         if arm != baseline
         and len(both := costs[costs["arm"] == arm].merge(base, on="seed", suffixes=("", "_of")))
     }
-    for arm, both in pairs.items():
-        yield (
-            arm,
-            compare(
-                both["cost"].to_numpy(),
-                both["is_reached"].to_numpy(),
-                both["cost_of"].to_numpy(),
-                both["is_reached_of"].to_numpy(),
-                seed=int(both["seed"].min()),
-                num_arms=len(pairs),
-            ),
+    columns = ("cost", "is_reached", "cost_of", "is_reached_of")
+    return {
+        arm: compare(
+            *(both[column].to_numpy() for column in columns),
+            seed=int(both["seed"].min()),
+            num_arms=len(pairs),
         )
+        for arm, both in pairs.items()
+    }
 
 
 def _verdict_row(verdict: Verdict, *, is_doubtful: bool) -> dict[str, Any]:

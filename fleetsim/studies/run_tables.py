@@ -53,8 +53,7 @@ def tables_of(study: Study, store: RunStore) -> RunTables:
     rows: list[dict[str, Any]] = []
     parts: list[_PartsOfRun] = []
     for planned in study.runs:
-        place = (planned.condition, planned.arm, planned.seed)
-        cell: dict[str, Any] = dict(zip(_CELL, place, strict=True))
+        cell: dict[str, Any] = {name: getattr(planned, name) for name in _CELL}
         try:
             run_parts = _parts(planned, cell, study, store)
         except DataError as fault:
@@ -138,8 +137,8 @@ def _accuracies(run: Run, budgets: Budgets | None) -> Iterator[tuple[str, float]
 
 def _curve(run: Run) -> pd.DataFrame:
     rounds = run.rounds[run.rounds["accuracy"].notna()]
-    columns = rounds[["round", "finished_at_s", "energy_total_j", "accuracy"]]
-    return columns.set_axis(["round", "time_s", "energy_j", "accuracy"], axis=1)
+    names = {"round": "round", "finished_at_s": "time_s", "energy_total_j": "energy_j"}
+    return rounds[[*names, "accuracy"]].rename(columns=names)
 
 
 def _frame(parts: list[list[dict[str, Any]]], columns: tuple[str, ...]) -> pd.DataFrame:

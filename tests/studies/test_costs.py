@@ -70,9 +70,6 @@ def test_a_smoothed_target_is_reached_by_the_mean_of_evaluated_rounds():
     assert first_reached(rounds, 0.7) == 2
     assert first_reached(rounds, 0.8, smooth_rounds=2) is None
     assert first_reached(rounds, 0.1, smooth_rounds=6) is None
-
-
-def test_a_mean_that_equals_the_target_reaches_it():
-    rounds = pd.DataFrame({"accuracy": [0.75] * 5 + [0.85] * 5})
-
-    assert first_reached(rounds, 0.8, smooth_rounds=10) == 9
+    # A mean that equals the target reaches it.
+    level = pd.DataFrame({"accuracy": [0.75] * 5 + [0.85] * 5})
+    assert first_reached(level, 0.8, smooth_rounds=10) == 9

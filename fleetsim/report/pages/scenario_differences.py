@@ -111,10 +111,8 @@ def _compared_data(run: Run) -> dict[str, Any]:
     data["trainer"] = run.manifest.trainer
     for plugin in run.manifest.plugins:
         kind = KINDS.get(plugin.kind)
-        identity = {
-            "source_sha256": plugin.source_sha256 and plugin.source_sha256[:_HASH_LENGTH],
-            "version": plugin.version,
-        }
+        source = plugin.source_sha256 and plugin.source_sha256[:_HASH_LENGTH]
+        identity = {"source_sha256": source, "version": plugin.version}
         known = {key: value for key, value in identity.items() if value is not None}
         if kind is not None and kind.key_path is not None:
             data = _with(data, kind.key_path, known)
