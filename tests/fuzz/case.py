@@ -10,7 +10,7 @@ from typing import Final
 PRECIOUS: Final = b"not to be overwritten\n"
 """Content of files beside a run folder to which links in it lead."""
 _PRINTED: Final = re.compile(r"^printed\n|\x1b\[2J", re.MULTILINE)
-"""What the plug-ins print, which commands pass on to stderr."""
+"""Prints of the plug-ins, which commands pass on to stderr."""
 
 
 @dataclass(frozen=True)

@@ -95,7 +95,7 @@ def home() -> Files:
 
 
 _UNREADABLE: Final = (KeyError, TypeError, ValueError, AttributeError, yaml.YAMLError)
-"""What readers raise on files of another form."""
+"""Exceptions of readers of files of another form."""
 
 
 def _other(draw: st.DrawFn, files: Files, other: Files) -> None:

@@ -12,12 +12,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import stdtrit
 
 from fleetsim.contracts import FloatArray
-from fleetsim.studies.statistics.t_test import t_interval
 
 FEW = 5
 """Smallest number of seeds with a t interval."""
+_LEVEL = 0.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +57,12 @@ def over_seeds(values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     >>> [float(end) for end, in over_seeds(np.array([[1.0], [3.0]]))]
     [2.0, 1.0, 3.0]
     """
+    num = len(values)
     mean: FloatArray = values.mean(axis=0)
-    if len(values) < FEW:
+    if num < FEW:
         return mean, values.min(axis=0), values.max(axis=0)
-    return mean, *t_interval(values.T)
+    half = stdtrit(num - 1, 0.5 + _LEVEL / 2) * values.std(axis=0, ddof=1) / math.sqrt(num)
+    return mean, mean - half, mean + half
 
 
 def geometric(costs: FloatArray) -> Mean:
