@@ -58,14 +58,15 @@ def _is_small(document: Any, most: Mapping[str, float]) -> bool:
 
 @functools.cache
 def _values() -> dict[str, list[Any]]:
-    """Values that scenarios have, by their key paths as overrides name them."""
-    values: dict[str, list[Any]] = {}
-    for document in _scenarios():
-        for path in documents.paths_of(document):
-            values.setdefault(".".join(map(str, path)), []).append(
-                documents.value_at(document, path)
-            )
-    return values
+    """Values that scenarios have at the key paths of the small one, by the paths of overrides."""
+    return {
+        ".".join(map(str, path)): [
+            documents.value_at(document, path)
+            for document in _scenarios()
+            if path in documents.paths_of(document)
+        ]
+        for path in documents.paths_of(_scenarios()[0])
+    }
 
 
 @st.composite
