@@ -87,8 +87,8 @@ def write(path: Path, template: str, *, folder: str = "report", **content: objec
 
 def write_static(path: Path, template: str, **content: Any) -> None:
     """Write a page without scripts, whose policy allows its own style."""
-    own = style()
-    write(path, template, style=Markup(own), style_digest=digest(own), **content)
+    css = style()
+    write(path, template, style=Markup(css), style_digest=digest(css), **content)
 
 
 def card(

@@ -83,7 +83,7 @@ class LocalProcesses:
         """Return the processes of ended runs to the idle ones; a dead one is given up."""
         for future in [future for future in self._busy if future.done()]:
             child = self._busy.pop(future)
-            if isinstance(future.exception(), BrokenProcessPool) or child.has_own_code:
+            if isinstance(future.exception(), BrokenProcessPool) or child.has_user_code:
                 child.leave()
             else:
                 self._idle.append(child)
@@ -139,17 +139,17 @@ class _Child:
     def __init__(self, context: SpawnContext) -> None:
         self.number: int | None = None
         """Number of the process, once it has started."""
-        self.has_own_code = False
+        self.has_user_code = False
         """True if it calls or has called code of the user's own."""
         self._messages, messages = context.Pipe(duplex=False)
-        asked, self._asked = context.Pipe(duplex=False)
+        requests, self._requests = context.Pipe(duplex=False)
         self.pool = ProcessPoolExecutor(
-            1, mp_context=context, initializer=begin, initargs=(messages, asked)
+            1, mp_context=context, initializer=begin, initargs=(messages, requests)
         )
 
     def submit(self, order: RunOrder, folder: Path) -> Future[Files | None]:
         """Begin a run."""
-        self.has_own_code = self.has_own_code or bool(order.plugins)
+        self.has_user_code = self.has_user_code or bool(order.plugins)
         with _without_ctrl_c():
             return self.pool.submit(into_folder, order, folder)
 
@@ -168,7 +168,7 @@ class _Child:
     def ask_to_end(self) -> None:
         """Ask the process to end its run after the current round."""
         with suppress(OSError):  # it is dead already
-            self._asked.send_bytes(END)
+            self._requests.send_bytes(END)
 
     def kill(self) -> None:
         """End the process whatever it does, and those that it has started."""
@@ -179,7 +179,7 @@ class _Child:
 
     def leave(self) -> None:
         """Give the process up: if it is alive, it exits at once."""
-        self._asked.close()
+        self._requests.close()
         self.pool.shutdown(wait=False, cancel_futures=True)
 
 

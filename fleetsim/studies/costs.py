@@ -40,8 +40,8 @@ def costs(
     limits = {} if budgets is None else {"seconds": budgets.time_s, "joules": budgets.energy_j}
     for target in targets:
         position = first_reached(rounds, target.accuracy, smooth_rounds=target.smooth_rounds)
-        found = _spent(run, target.label, position, priced, is_reached=position is not None)
-        for cost in found:
+        run_costs = _spent(run, target.label, position, priced, is_reached=position is not None)
+        for cost in run_costs:
             limit = limits.get(cost.currency)
             if limit is not None and cost.cost > limit:
                 yield cost._replace(cost=limit, is_reached=False)

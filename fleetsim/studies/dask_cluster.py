@@ -60,7 +60,7 @@ class DaskCluster:
         self._num_workers = self._num_looks = 0
         self._events: SimpleQueue[list[Any]] = SimpleQueue()
         self._topic = f"fleetsim-{client.id}"
-        self._wanted = versions_here()
+        self._required = versions_here()
         client.subscribe_topic(self._topic, lambda event: self._events.put(event[1]))
 
     @property
@@ -73,7 +73,7 @@ class DaskCluster:
         """Give a run to the scheduler; its files come back as the result."""
         self._begun.pop(order.key, None)  # of an earlier attempt: this one waits for a worker
         future: Future[Files | None] = self._executor.submit(
-            carry_out_on_worker, order, self._wanted, self._topic
+            carry_out_on_worker, order, self._required, self._topic
         )
         self._busy[future] = order.key
         return future
@@ -91,14 +91,14 @@ class DaskCluster:
             return True
         try:
             # Threads cannot be interrupted, and the next run would wait for this one.
-            found = self._client.restart_workers([worker], raise_for_error=False)
+            results = self._client.restart_workers([worker], raise_for_error=False)
         except ValueError:
             return False  # there is no nanny
         except KeyError:
             return True  # the worker has gone, and the run with it
         except (OSError, TimeoutError) as fault:
             raise self._unreachable(fault) from None
-        return bool(found[worker] == "OK")
+        return bool(results[worker] == "OK")
 
     def progress(self) -> list[RunProgress]:
         """Return the progress that runs have told since the last call."""
@@ -110,9 +110,9 @@ class DaskCluster:
         messages = [self._events.get() for _ in range(self._events.qsize())]
         # That a run has begun, or its progress.
         self._begun |= dict(filter(_is_begin, messages))
-        found = [RunProgress(*message) for message in messages if not _is_begin(message)]
+        updates = [RunProgress(*message) for message in messages if not _is_begin(message)]
         keys = set(self._busy.values())
-        return [one for one in found if one.key in keys]
+        return [one for one in updates if one.key in keys]
 
     def look_at_workers(self) -> list[str]:
         """Check the workers that are new; return what the user should know of all of them."""
@@ -136,23 +136,23 @@ class DaskCluster:
         if not workers:
             return
         # Functions of the standard library: fleetsim may be missing there.
-        asked: dict[str, Mapping[str, Any]] = {
-            name: self._asked(metadata.version, name, workers=workers) for name in _PACKAGES
+        answers_of: dict[str, Mapping[str, Any]] = {
+            name: self._ask(metadata.version, name, workers=workers) for name in _PACKAGES
         }
-        asked["Python"] = self._asked(platform.python_version, workers=workers)
+        answers_of["Python"] = self._ask(platform.python_version, workers=workers)
         for worker in workers:
             # An exception says that it is not there.
-            told = {name: answers.get(worker) for name, answers in asked.items()}
-            found = {name: one if isinstance(one, str) else None for name, one in told.items()}
-            self._require(worker, refusal(self._wanted, found))
-        modes = self._asked(numerics.chosen, workers=workers)
-        faults = self._asked(numerics.require_settled, workers=workers)
+            texts = {name: answers.get(worker) for name, answers in answers_of.items()}
+            versions = {name: one if isinstance(one, str) else None for name, one in texts.items()}
+            self._require(worker, refusal(self._required, versions))
+        modes = self._ask(numerics.chosen, workers=workers)
+        faults = self._ask(numerics.require_settled, workers=workers)
         for worker in workers:
             message = numerics_refusal(numerics.chosen(), modes.get(worker), faults.get(worker))
             self._require(worker, message)
         self._workers |= set(workers)
 
-    def _asked(self, function: Any, *arguments: str, workers: Sequence[str]) -> dict[str, Any]:
+    def _ask(self, function: Any, *arguments: str, workers: Sequence[str]) -> dict[str, Any]:
         """Return what workers answer, by their address; exceptions are answers."""
         answers: dict[str, Any] = self._client.run(
             function, *arguments, workers=list(workers), on_error="return"
@@ -216,21 +216,21 @@ async def _reach(address: str) -> None:
 
     connecting = open_(address, timeout=_CONNECT_S, **Security().get_connection_args("client"))
     # Another kind of server may accept the connection and never answer.
-    found = await asyncio.wait_for(connecting, _CONNECT_S)
-    found.abort()
+    connection = await asyncio.wait_for(connecting, _CONNECT_S)
+    connection.abort()
 
 
 def versions_here() -> dict[str, str]:
     """Return the versions of this process that those of a worker must be equal to."""
-    found = {"Python": platform.python_version()}
-    found |= {name: metadata.version(name) for name in _PACKAGES}
-    return {name: _compared(name, version) for name, version in found.items()}
+    versions = {"Python": platform.python_version()}
+    versions |= {name: metadata.version(name) for name in _PACKAGES}
+    return {name: _compared(name, version) for name, version in versions.items()}
 
 
-def refusal(wanted: Mapping[str, str], found: Mapping[str, str | None]) -> str | None:
-    """Return why a worker with the found versions cannot carry out runs; None if it can."""
-    for name, version in wanted.items():
-        there = found.get(name)
+def refusal(required: Mapping[str, str], versions: Mapping[str, str | None]) -> str | None:
+    """Return why a worker with these versions cannot carry out runs; None if it can."""
+    for name, version in required.items():
+        there = versions.get(name)
         needed = f"Python {version}" if name == "Python" else f"{name}=={version}"
         if there is None:
             return f"has no {name}; install {needed} there"
@@ -265,12 +265,12 @@ class _LeftError(Exception):
     """End of a run whose result nobody waits for."""
 
 
-def carry_out_on_worker(order: RunOrder, wanted: Mapping[str, str], topic: str) -> Files:
+def carry_out_on_worker(order: RunOrder, required: Mapping[str, str], topic: str) -> Files:
     """Carry out an order on a Dask worker, which tells its progress as events of a topic."""
     from distributed import get_worker  # noqa: PLC0415 - an extra
 
     worker = get_worker()
-    message = refusal(wanted, versions_here())
+    message = refusal(required, versions_here())
     if message is not None:
         raise DataError(f"worker {worker.address} {message}")
     key = worker.get_current_task()

@@ -51,11 +51,11 @@ class Lines:
         self._tell(f"{num_done} of {self._num_runs} runs are complete, {len(missing)} to do")
         self._show()
 
-    def set_aside(self, planned: PlannedRun, found: SetAside) -> None:
+    def set_aside(self, planned: PlannedRun, aside: SetAside) -> None:
         """Say that a run was damaged."""
         self._print(
             f"{planned.name} was damaged, and is carried out again; its folder is now"
-            f" {found.folder}: {found.reason}"
+            f" {aside.folder}: {aside.reason}"
         )
 
     def started(self, planned: PlannedRun) -> None:
@@ -71,9 +71,9 @@ class Lines:
         )
         self._leave(planned)
 
-    def progress(self, found: Sequence[RunProgress]) -> None:
+    def progress(self, updates: Sequence[RunProgress]) -> None:
         """Say the state if 30 s have passed."""
-        self._under_way |= {each.key: each for each in found}
+        self._under_way |= {each.key: each for each in updates}
         if self._clock() - self._printed_s < _LINE_PERIOD_S:
             return
         self._printed_s = self._clock()
@@ -153,9 +153,9 @@ class _Bars(Lines):
     def _tell(self, line: str) -> None:
         pass
 
-    def progress(self, found: Sequence[RunProgress]) -> None:
+    def progress(self, updates: Sequence[RunProgress]) -> None:
         """Move the bar."""
-        self._under_way |= {each.key: each for each in found}
+        self._under_way |= {each.key: each for each in updates}
         self._show()
 
 

@@ -11,18 +11,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fleetsim.studies.statistics import (
-    Comparison,
-    Summary,
-    Verdict,
-    compare,
-    decide,
-    holm,
-    summarise,
-    survival_sentence,
-    survival_share,
-)
+from fleetsim.studies.statistics.comparison import Comparison, compare
+from fleetsim.studies.statistics.shares import survival_sentence, survival_share
+from fleetsim.studies.statistics.summary import Summary, summarise
 from fleetsim.studies.statistics.t_test import t_interval, t_test
+from fleetsim.studies.statistics.verdict import Verdict, decide, holm
 
 _FAMILY = ["condition", "target", "currency"]
 _SUMMARY_COLUMNS = [*_FAMILY, "arm", *Summary.__dataclass_fields__]
@@ -40,12 +33,12 @@ _DIFFERENCE_COLUMNS = [
 def summaries(costs: pd.DataFrame, arms: Sequence[str]) -> pd.DataFrame:
     """Return a row per condition, target, currency and arm, from the table of costs."""
     rows = []
-    for family, own in _families(costs):
+    for family, group in _families(costs):
         for arm in arms:
-            of_arm = own[own["arm"] == arm]
+            of_arm = group[group["arm"] == arm]
             if len(of_arm):
-                found = summarise(of_arm["cost"].to_numpy(), of_arm["is_reached"].to_numpy())
-                rows.append({**family, "arm": arm, **asdict(found)})
+                summary = summarise(of_arm["cost"].to_numpy(), of_arm["is_reached"].to_numpy())
+                rows.append({**family, "arm": arm, **asdict(summary)})
     return pd.DataFrame(rows, columns=_SUMMARY_COLUMNS)
 
 
@@ -58,8 +51,8 @@ def verdicts(
     many of them the arm costs less.
     """
     rows: list[dict[str, Any]] = []
-    for family, own in _families(costs):
-        comparisons = dict(_comparisons(own, arms, baseline))
+    for family, group in _families(costs):
+        comparisons = _comparisons(group, arms, baseline)
         for verdict in decide(
             comparisons, baseline=baseline, currency=family["currency"], target=family["target"]
         ):
@@ -70,8 +63,8 @@ def verdicts(
 def differences(accuracies: pd.DataFrame, arms: Sequence[str], baseline: str) -> pd.DataFrame:
     """Return a row per condition, measure and arm but the baseline: difference of means."""
     rows = []
-    for (condition, measure), own in accuracies.groupby(["condition", "measure"], sort=False):
-        wide = own.pivot(index="seed", columns="arm", values="accuracy")
+    for (condition, measure), group in accuracies.groupby(["condition", "measure"], sort=False):
+        wide = group.pivot(index="seed", columns="arm", values="accuracy")
         family = []
         for arm in arms:
             if arm == baseline or not {arm, baseline} <= set(wide.columns):
@@ -90,45 +83,40 @@ def differences(accuracies: pd.DataFrame, arms: Sequence[str], baseline: str) ->
 
 def _families(costs: pd.DataFrame) -> Iterator[tuple[dict[str, str], pd.DataFrame]]:
     """Yield costs of the same condition, target and currency; currencies that cost nothing not."""
-    for keys, own in costs.groupby(_FAMILY, sort=False):
-        if (own["cost"] > 0.0).all():
-            yield dict(zip(_FAMILY, map(str, keys), strict=True)), own
+    for keys, group in costs.groupby(_FAMILY, sort=False):
+        if (group["cost"] > 0.0).all():
+            yield dict(zip(_FAMILY, map(str, keys), strict=True)), group
 
 
-def _comparisons(
-    costs: pd.DataFrame, arms: Sequence[str], baseline: str
-) -> Iterator[tuple[str, Comparison]]:
+def _comparisons(costs: pd.DataFrame, arms: Sequence[str], baseline: str) -> dict[str, Comparison]:
     base = costs[costs["arm"] == baseline]
     pairs = {
-        arm: found
+        arm: both
         for arm in arms
         if arm != baseline
-        and len(found := costs[costs["arm"] == arm].merge(base, on="seed", suffixes=("", "_of")))
+        and len(both := costs[costs["arm"] == arm].merge(base, on="seed", suffixes=("", "_of")))
     }
-    for arm, both in pairs.items():
-        yield (
-            arm,
-            compare(
-                both["cost"].to_numpy(),
-                both["is_reached"].to_numpy(),
-                both["cost_of"].to_numpy(),
-                both["is_reached_of"].to_numpy(),
-                seed=int(both["seed"].min()),
-                num_arms=len(pairs),
-            ),
+    columns = ("cost", "is_reached", "cost_of", "is_reached_of")
+    return {
+        arm: compare(
+            *(both[column].to_numpy() for column in columns),
+            seed=int(both["seed"].min()),
+            num_arms=len(pairs),
         )
+        for arm, both in pairs.items()
+    }
 
 
 def _verdict_row(verdict: Verdict, *, is_doubtful: bool) -> dict[str, Any]:
-    found = verdict.comparison
-    share = survival_share(found.num_wins, found.num_pairs)
+    comparison = verdict.comparison
+    share = survival_share(comparison.num_wins, comparison.num_pairs)
     sentence = verdict.sentence
-    if is_doubtful and found.num_pairs > 1:
+    if is_doubtful and comparison.num_pairs > 1:
         sentence += f" {survival_sentence(verdict.arm, verdict.baseline, share)}"
     return {
         "arm": verdict.arm,
         "baseline": verdict.baseline,
-        **asdict(found),
+        **asdict(comparison),
         "win_share": share.share,
         "win_low": share.low,
         "win_high": share.high,

@@ -37,7 +37,7 @@ class Watcher(Protocol):
     def begin(self, *, num_done: int, missing: Sequence[PlannedRun]) -> None:
         """Begin with these runs complete and missing."""
 
-    def set_aside(self, planned: PlannedRun, found: SetAside) -> None:
+    def set_aside(self, planned: PlannedRun, aside: SetAside) -> None:
         """Show that a run was damaged, and is carried out again."""
 
     def started(self, planned: PlannedRun) -> None:
@@ -46,7 +46,7 @@ class Watcher(Protocol):
     def waiting(self, planned: PlannedRun) -> None:
         """Show that another process is writing a run."""
 
-    def progress(self, found: Sequence[RunProgress]) -> None:
+    def progress(self, updates: Sequence[RunProgress]) -> None:
         """Show progress; called several times a second."""
 
     def finished(self, planned: PlannedRun) -> None:
@@ -99,8 +99,8 @@ def execute(
                 if planned.key in failures or store.status(planned) != "done"
             ]
             watcher.begin(num_done=len(runs) - len(missing), missing=missing)
-            for key, found in aside.items():
-                watcher.set_aside(runs[key], found)
+            for key, renamed in aside.items():
+                watcher.set_aside(runs[key], renamed)
             for key, reason in failures.items():
                 watcher.failed(runs[key], reason, is_final=True)
             under_way = _UnderWay(store, backend, watcher, failures, on_finished, timeout_s)
@@ -127,12 +127,12 @@ def _set_aside(
     present = [planned for planned in runs if store.status(planned) != "missing"]
     for number, planned in enumerate(present, start=1):
         try:
-            found = store.set_damaged_aside(planned)
+            renamed = store.set_damaged_aside(planned)
         except DataError as fault:
             failures[planned.key] = for_study(one_line(str(fault)))
         else:
-            if found is not None:
-                aside[planned.key] = found
+            if renamed is not None:
+                aside[planned.key] = renamed
         watcher.checking(number, len(present))
     return aside
 
@@ -272,10 +272,10 @@ def _failure(future: Future[Files | None], planned: PlannedRun, store: RunStore)
         if store.status(planned) == "done":
             return None
     except BrokenProcessPool:
-        own = " or was ended by its plug-in" if planned.scenario.plugins else ""
+        or_plugin = " or was ended by its plug-in" if planned.scenario.plugins else ""
         return (
-            f"its process was killed, as the system does when memory is short{own}; run fewer at a"
-            " time with --jobs, or lower the fleet, the model or the data set"
+            f"its process was killed, as the system does when memory is short{or_plugin}; run fewer"
+            " at a time with --jobs, or lower the fleet, the model or the data set"
         )
     except (RunIsBusyError, KeyboardInterrupt):
         raise

@@ -109,8 +109,8 @@ def carry_out(
             )
 
         if (folder / MANIFEST).is_file():
-            found = read_manifest(folder)
-            if found.status != "done" and found.versions.get("fleetsim") != versions()["fleetsim"]:
+            begun = read_manifest(folder)
+            if begun.status != "done" and begun.versions.get("fleetsim") != versions()["fleetsim"]:
                 clear(folder)
         try:
             return into_folder()
@@ -186,14 +186,14 @@ def place_plugin(plugin: PluginSource) -> None:
         sys.path.remove(before)
         sys.modules.pop(module, None)
         shutil.rmtree(before, ignore_errors=True)
-    found = find_spec(module.partition(".")[0])
-    if plugin.source is None or (found is not None and "." in module):
+    spec = find_spec(module.partition(".")[0])
+    if plugin.source is None or (spec is not None and "." in module):
         return
-    if found is not None:
-        here = Path(found.origin).read_bytes() if found.origin else b""
+    if spec is not None:
+        here = Path(spec.origin).read_bytes() if spec.origin else b""
         if hashlib.sha256(here).digest() != hashlib.sha256(plugin.source.encode()).digest():
             raise ScenarioError(
-                f"--plugin {plugin.name}: {found.origin or module} on this machine is another"
+                f"--plugin {plugin.name}: {spec.origin or module} on this machine is another"
                 " module; rename your own"
             )
         return

@@ -78,7 +78,7 @@ _PROCESS: list[_Process] = []
 """State of this process, if it makes runs."""
 
 
-def begin(messages: Connection, asked: Connection) -> None:
+def begin(messages: Connection, requests: Connection) -> None:
     """Initialise a process that makes runs."""
     # Ctrl-C reaches all processes of a terminal; the first one tells the others.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -90,13 +90,13 @@ def begin(messages: Connection, asked: Connection) -> None:
     messages.send(os.getpid())
     ends = threading.Event()
     _PROCESS[:] = [_Process(messages, ends)]
-    threading.Thread(target=_listen, args=(asked, ends), daemon=True).start()
+    threading.Thread(target=_listen, args=(requests, ends), daemon=True).start()
 
 
-def _listen(asked: Connection, ends: threading.Event) -> None:
+def _listen(requests: Connection, ends: threading.Event) -> None:
     """Wait for the request to end; exit when the parent process has gone."""
     try:
-        while asked.recv_bytes() == END:
+        while requests.recv_bytes() == END:
             ends.set()
     except (EOFError, OSError):
         # At once: a run survives a kill at any moment.

@@ -76,12 +76,12 @@ class RunStore:
     def status(self, planned: PlannedRun) -> Status:
         """Return whether a run is complete; damaged: its manifest is no good, or another run's."""
         try:
-            found = self._manifest(planned)
+            manifest = self._manifest(planned)
         except DataError:
             return "damaged"
-        if found is None:
+        if manifest is None:
             return "missing"
-        return "done" if found.status == "done" else "unfinished"
+        return "done" if manifest.status == "done" else "unfinished"
 
     def damage(self, planned: PlannedRun) -> str | None:
         """Return in one line why the manifest or a table of a run is no good; None if all are.
@@ -134,10 +134,10 @@ class RunStore:
 
     def open(self, planned: PlannedRun) -> Run | None:
         """Return a complete run; None if it is not complete."""
-        found = self._manifest(planned)
-        if found is None or found.status != "done":
+        manifest = self._manifest(planned)
+        if manifest is None or manifest.status != "done":
             return None
-        return Run(self.folder(planned), found)
+        return Run(self.folder(planned), manifest)
 
     def _manifest(self, planned: PlannedRun) -> Manifest | None:
         folder = self.folder(planned)

@@ -53,19 +53,18 @@ def tables_of(study: Study, store: RunStore) -> RunTables:
     rows: list[dict[str, Any]] = []
     parts: list[_PartsOfRun] = []
     for planned in study.runs:
-        place = (planned.condition, planned.arm, planned.seed)
-        cell: dict[str, Any] = dict(zip(_CELL, place, strict=True))
+        cell: dict[str, Any] = {name: getattr(planned, name) for name in _CELL}
         try:
-            found = _parts(planned, cell, study, store)
+            run_parts = _parts(planned, cell, study, store)
         except DataError as fault:
             state: dict[str, Any] = {"status": "damaged", "reason": damage_of(fault)}
             state["folder"] = str(store.folder(planned))
         else:
             reason = reasons.get(planned.key)
             state = {"status": "missing" if reason is None else "failed", "reason": reason}
-            if found is not None:
-                state = found.run
-                parts.append(found)
+            if run_parts is not None:
+                state = run_parts.run
+                parts.append(run_parts)
         rows.append(cell | levels[planned.condition] | state)
     columns = ["condition", *study.factors, "arm", "seed", *_RUN_COLUMNS]
     return RunTables(
@@ -138,8 +137,8 @@ def _accuracies(run: Run, budgets: Budgets | None) -> Iterator[tuple[str, float]
 
 def _curve(run: Run) -> pd.DataFrame:
     rounds = run.rounds[run.rounds["accuracy"].notna()]
-    found = rounds[["round", "finished_at_s", "energy_total_j", "accuracy"]]
-    return found.set_axis(["round", "time_s", "energy_j", "accuracy"], axis=1)
+    names = {"round": "round", "finished_at_s": "time_s", "energy_total_j": "energy_j"}
+    return rounds[[*names, "accuracy"]].rename(columns=names)
 
 
 def _frame(parts: list[list[dict[str, Any]]], columns: tuple[str, ...]) -> pd.DataFrame:

@@ -157,8 +157,8 @@ def _refuse_keys_without_quotes(document: Document) -> None:
 
 def _beside(name: str, kind: bundled.Kind, document: Document) -> str:
     """Return a name, as a path if it is that of a file beside the study file."""
-    found = bundled.find(kind, name, beside=document.folder) if name else None
-    return name if found is None or name in bundled.names(kind) else str(found)
+    file = bundled.find(kind, name, beside=document.folder) if name else None
+    return name if file is None or name in bundled.names(kind) else str(file)
 
 
 def _conditions(settings: StudySettings, document: Document) -> Iterator[StudyCondition]:
@@ -166,8 +166,8 @@ def _conditions(settings: StudySettings, document: Document) -> Iterator[StudyCo
     short = {key: key.rpartition(".")[2] for key in settings.vary}
     is_unique = len(set(short.values())) == len(short)
     levels = [list(_levels(key, document)) for key in settings.vary]
-    for key, found in zip(settings.vary, levels, strict=True):
-        labels = [label for label, _ in found]
+    for key, of_key in zip(settings.vary, levels, strict=True):
+        labels = [label for label, _ in of_key]
         for label in labels:
             if labels.count(label) > 1:
                 message = f"{key} has the level {label} twice"
@@ -184,12 +184,12 @@ def _conditions(settings: StudySettings, document: Document) -> Iterator[StudyCo
 
 
 def _levels(key: str, document: Document) -> Iterator[tuple[str, list[Override]]]:
-    found = document.data["vary"][key]
-    if isinstance(found, dict):
-        for label, changes in found.items():
+    values = document.data["vary"][key]
+    if isinstance(values, dict):
+        for label, changes in values.items():
             yield label, list(_overrides(changes, ("vary", key, label), document))
         return
-    for index, value in enumerate(found):
+    for index, value in enumerate(values):
         place: KeyPath = ("vary", key, index)
         label = value if isinstance(value, str) else shown(value)
         yield cut(label), [Override(key, value, _name(document, place))]
@@ -216,30 +216,30 @@ def _cells(
     data = document.data
     shared = list(_overrides(data.get("overrides", {}), ("overrides",), document))
     cells: dict[tuple[str, str], Scenario] = {}
-    found: dict[str, None] = {}
+    problems: dict[str, None] = {}
     unnamed = {plugin.said: plugin for plugin in plugins if plugin.kind.key_path is not None}
     for condition in conditions:
         for arm in settings.arms:
-            own = _overrides(data["arms"][arm], ("arms", arm), document)
-            changes = [*shared, *own, *condition.overrides]
+            of_arm = _overrides(data["arms"][arm], ("arms", arm), document)
+            changes = [*shared, *of_arm, *condition.overrides]
             try:
-                own_plugins = _named(plugins, base, changes)
-                for plugin in own_plugins:
+                used_plugins = _named(plugins, base, changes)
+                for plugin in used_plugins:
                     unnamed.pop(plugin.said, None)
                 cells[condition.label, arm] = load(
-                    base, changes, seed=settings.seeds[0], plugin=own_plugins
+                    base, changes, seed=settings.seeds[0], plugin=used_plugins
                 )
             except ScenarioError as fault:
-                found |= dict.fromkeys(fault.faults)
+                problems |= dict.fromkeys(fault.faults)
     for plugin in unnamed.values():
         key = spelled((*(plugin.kind.key_path or ()), "kind"))
         raise ScenarioError(
             f"{plugin.said}: no arm has it; set {key}: {plugin.word} in one, or leave the plug-in"
             " out",
-            *list(found)[: MAX_LINES - 1],
+            *list(problems)[: MAX_LINES - 1],
         )
-    if found:
-        raise ScenarioError(*listed(list(found)))
+    if problems:
+        raise ScenarioError(*listed(list(problems)))
     return cells
 
 

@@ -11,7 +11,7 @@ from benchmarks import cells, figures, machine, processes, runs
     "module", [cells, figures, machine, processes, runs], ids=lambda m: m.__name__
 )
 def test_examples_in_docstrings_hold(module):
-    found = doctest.testmod(module)
+    result = doctest.testmod(module)
 
-    assert found.attempted > 0
-    assert found.failed == 0
+    assert result.attempted > 0
+    assert result.failed == 0

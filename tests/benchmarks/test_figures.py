@@ -53,26 +53,18 @@ OURS = Result(
 )
 
 
-def test_rounds_last_from_the_end_of_one_to_the_end_of_the_next_without_evaluation():
-    assert round_durations_s(PEER) == [5.0, 1.0, 2.0, 3.0]
-    assert round_durations_s(OURS) == pytest.approx([2.0, 1.0, 1.7])
-
-
-def test_seconds_per_round_are_the_median_without_the_first_round_unless_it_is_the_only_one():
+def test_numbers_of_a_run_by_hand():
     one = dataclasses.replace(PEER, round_ended_at_s=(108.0,))
-
-    assert seconds_per_round(PEER) == 2.0
-    assert seconds_per_round(one) == 5.0
-
-
-def test_memory_peaks_before_the_moment_that_is_asked_for():
-    assert peak_memory_mib(PEER, until_s=114.0) == 300.0
-    assert peak_memory_mib(PEER, until_s=120.0) == 900.0
-
-
-def test_cores_are_processor_time_over_wall_time_of_the_rounds_after_the_first():
     too_few = dataclasses.replace(PEER, samples=PEER.samples[:4])
 
+    # From the end of a round to the end of the next, without the evaluation.
+    assert round_durations_s(PEER) == [5.0, 1.0, 2.0, 3.0]
+    assert round_durations_s(OURS) == pytest.approx([2.0, 1.0, 1.7])
+    # The median without the first round, unless it is the only one.
+    assert (seconds_per_round(PEER), seconds_per_round(one)) == (2.0, 5.0)
+    assert peak_memory_mib(PEER, until_s=114.0) == 300.0
+    assert peak_memory_mib(PEER, until_s=120.0) == 900.0
+    # Processor time over wall time of the rounds after the first.
     assert cores_used(PEER) == pytest.approx((13.0 - 4.0) / 6.0)
     assert cores_used(too_few) is None
 
@@ -81,11 +73,11 @@ def test_figures_span_the_repeats_and_keep_every_error_once():
     slower = dataclasses.replace(PEER, repeat=2, round_ended_at_s=(108.0, 112.0, 116.0, 120.0))
     failed = [Result("w1", "flower", n, 4, error="exit code 1: out of luck") for n in (3, 4)]
 
-    found = figures("flower", [PEER, slower, *failed])
+    result = figures("flower", [PEER, slower, *failed])
 
-    assert found.round_s == Spread(3.0, 2.0, 4.0)
-    assert found.num_runs == 2
-    assert found.errors == ("exit code 1: out of luck",)
+    assert result.round_s == Spread(3.0, 2.0, 4.0)
+    assert result.num_runs == 2
+    assert result.errors == ("exit code 1: out of luck",)
     assert figures("flower", failed).round_s is None
     assert figures("flower", failed).memory_mib is None
 

@@ -1,8 +1,10 @@
-"""Floating-point operations of training on one sample, computed by hand."""
+"""Floating-point operations of training on one sample: by hand, and by torch."""
 
 import pytest
 
 from benchmarks.flop import training_flop
+from benchmarks.own_models import NETWORKS, row
+from fleetsim.contracts import SampleForm
 
 
 def test_logistic_regression_needs_a_product_forward_and_one_for_the_weights():
@@ -23,3 +25,15 @@ def test_so_do_later_convolutions():
     assert training_flop("fedgra-cnn", (1, 28, 28), 10) == pytest.approx(
         2 * (2 * conv1 + 3 * conv2 + 3 * dense)
     )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_row_has_a_proof_and_the_flop_of_torch(name: str) -> None:
+    result = row(name, SampleForm((1, 24, 24), 4), batch_size=4, repeats=1)
+
+    assert result["trainer"] != "serial" or result["reason"] == "none is faster for such a network"
+    assert result["trainer"] == "serial" or result["reason"].startswith("equal to serial within ")
+    assert result["flop"] == result["torch_flop"] > 0
+    assert result["fast_s"] > 0.0
+    assert result["serial_s"] > 0.0

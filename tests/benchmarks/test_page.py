@@ -1,11 +1,11 @@
-"""Results page of a small synthetic session."""
+"""Results on disk, which an interrupted session finds again, and the page of a small session."""
 
 import dataclasses
 
 import pytest
 
 from benchmarks.page import render
-from benchmarks.results import Result
+from benchmarks.results import Result, Store
 from tests.benchmarks.test_figures import OURS, PEER
 
 SESSION = {
@@ -35,9 +35,9 @@ W1 = [dataclasses.replace(OURS, accuracy=0.81), PEER, FAILED]
     ],
 )
 def test_a_line_of_the_page_by_hand(beginning, line):
-    found = [each for each in render(W1, SESSION).splitlines() if each.startswith(beginning)]
+    lines = [each for each in render(W1, SESSION).splitlines() if each.startswith(beginning)]
 
-    assert found == [line]
+    assert lines == [line]
 
 
 def test_equal_work_is_checked_by_the_final_accuracy():
@@ -45,3 +45,24 @@ def test_equal_work_is_checked_by_the_final_accuracy():
 
     assert "within 0.02 of fleetsim's" in render(W1, SESSION)
     assert "differs from fleetsim's by more than 0.02: Flower (-0.100)" in render(far, SESSION)
+
+
+def test_a_result_is_read_back_as_it_was_written_and_found_by_what_was_run(tmp_path):
+    store = Store(tmp_path)
+    store.keep(OURS)
+    store.keep(PEER)
+
+    assert store.all() == [OURS, PEER]
+    assert store.find("w1", "flower", 1, 4) == PEER
+    assert store.find("w1", "flower", 2, 4) is None
+    assert store.find("w1", "flower", 1, 20) is None
+
+
+def test_a_run_that_failed_is_kept_until_it_is_made_again(tmp_path):
+    store = Store(tmp_path)
+    store.keep(Result("w1", "flower", 1, 4, error="no"))
+
+    assert store.find("w1", "flower", 1, 4) is None
+    assert [result.error for result in store.all()] == ["no"]
+    store.keep(PEER)
+    assert store.all() == [PEER]

@@ -88,20 +88,20 @@ def test_measures_of_a_run_by_hand() -> None:
     )
     run = made_up(accuracy, tasks=tasks)
 
-    found = {name: measure.of(run) for name, measure in MEASURES.items()}
+    values = {name: measure.of(run) for name, measure in MEASURES.items()}
 
-    assert found["final"] == pytest.approx(0.86)
-    assert found["deviation"] == pytest.approx(0.0)
-    assert found["best"] == found["final_slot"] == 0.86
-    assert found["mean"] == pytest.approx((5 * 0.75 + 10 * 0.86) / 20)
-    assert found["waiting_s"] == 3.0
-    assert found["compute_waiting_s"] == 5.0
+    assert values["final"] == pytest.approx(0.86)
+    assert values["deviation"] == pytest.approx(0.0)
+    assert values["best"] == values["final_slot"] == 0.86
+    assert values["mean"] == pytest.approx((5 * 0.75 + 10 * 0.86) / 20)
+    assert values["waiting_s"] == 3.0
+    assert values["compute_waiting_s"] == 5.0
     # Client 3 is probed in round 3, but trains in round 4.
-    assert found["rounds_to_all_seen"] == 4
+    assert values["rounds_to_all_seen"] == 4
     # The mean at round 15 holds 5 rounds of .75 and 5 of .86.
-    assert found["rounds_to_80_of_10"] == 15
+    assert values["rounds_to_80_of_10"] == 15
     # Round 6 is in the first slot of 15, round 11 too, .9 nowhere.
-    assert (found["slots_to_75"], found["slots_to_85"]) == (1, 1)
+    assert (values["slots_to_75"], values["slots_to_85"]) == (1, 1)
 
 
 def test_a_price_counts_probes_up_to_the_round_alone() -> None:
@@ -113,13 +113,13 @@ def test_a_price_counts_probes_up_to_the_round_alone() -> None:
 
 
 def test_the_best_target_is_the_highest_that_most_arms_reach() -> None:
-    found = {
+    outcomes = {
         RANDOM: [outcome_with([0.6, 0.7]), outcome_with([0.6, 0.7])],
         "b": [outcome_with([0.5, 0.9]), outcome_with([0.5, 0.65])],
     }
-    assert tables.best_target(found, (0.5, 0.6, 0.7, 0.8)) == 0.6
-    assert tables.best_target(found, (0.95,)) is None
-    assert tables.best_target(found, ()) is None
+    assert tables.best_target(outcomes, (0.5, 0.6, 0.7, 0.8)) == 0.6
+    assert tables.best_target(outcomes, (0.95,)) is None
+    assert tables.best_target(outcomes, ()) is None
 
 
 _LENET = ("mnist-iid", "mnist-dir", "fashion-mnist-iid", "fashion-mnist-dir")
@@ -133,11 +133,11 @@ _EXPERIMENT = Experiment(
 
 
 def test_a_claim_is_checked_seed_by_seed() -> None:
-    found = {
+    outcomes = {
         RANDOM: [outcome_with([0.6, 0.7]), outcome_with([0.6, 0.7])],
         "b": [outcome_with([0.6, 0.9]), outcome_with([0.6, 0.65])],
     }
-    row = tables.claims_table(_EXPERIMENT, found).splitlines()[2]
+    row = tables.claims_table(_EXPERIMENT, outcomes).splitlines()[2]
     assert row == (
         "| best accuracy: b > random | .9 > .7 | 0.775 [0.650, 0.900], 0.700 | in 1 of 2 seeds |"
     )
@@ -145,16 +145,16 @@ def test_a_claim_is_checked_seed_by_seed() -> None:
 
 def test_cost_over_random_by_hand() -> None:
     # b takes 1 round of 40 s and 5 J, random 2 rounds of 10 s and 5 J each.
-    found = {
+    outcomes = {
         RANDOM: [outcome_with([0.1, 0.7])],
         "b": [outcome_with([0.6, 0.9], seconds=40.0)],
         "never": [outcome_with([0.1, 0.2])],
     }
-    over = figure.ratios(found, 0.6)
+    over = figure.ratios(outcomes, 0.6)
     assert over["b"] == pytest.approx((0.5, 2.0, 0.5))
     assert over["never"] is None
-    result = Result(_EXPERIMENT, "quickstart", RANDOM, [1], [0.6], found)
-    without_random = replace(result, outcomes={"b": found["b"]})
+    result = Result(_EXPERIMENT, "quickstart", RANDOM, [1], [0.6], outcomes)
+    without_random = replace(result, outcomes={"b": outcomes["b"]})
     axes = figure.draw([result, without_random]).axes[0]
     assert [text.get_text() for text in axes.get_yticklabels()] == ["x, 60 %: never", "x, 60 %: b"]
 
@@ -171,14 +171,14 @@ def test_evidence_against_the_baseline_by_hand() -> None:
     .288.
     """
     factors, gains = (0.25, 0.5, 0.5, 0.5, 1.0), (0.1, 0.2, 0.2, 0.2, 0.3)
-    found = {
+    outcomes = {
         RANDOM: [outcome_with([0.1, 0.6], seconds=16.0, joules=4.0) for _ in _SEEDS],
         "b": [
             outcome_with([0.1, 0.6 + gain], seconds=16.0 * factor, joules=4.0)
             for factor, gain in zip(factors, gains, strict=True)
         ],
     }
-    result = Result(_EXPERIMENT, "quickstart", RANDOM, _SEEDS, [0.6, 0.95], found)
+    result = Result(_EXPERIMENT, "quickstart", RANDOM, _SEEDS, [0.6, 0.95], outcomes)
 
     table = evidence_table(result)
 
@@ -197,14 +197,14 @@ def test_evidence_against_the_baseline_by_hand() -> None:
 
 
 def test_a_run_without_the_accuracy_counts_with_its_costs_until_it_ended() -> None:
-    found = {
+    outcomes = {
         RANDOM: [outcome_with([0.1, 0.6], joules=3.0) for _ in _SEEDS],
         "b": [
             *(outcome_with([0.6, 0.6], joules=6.0) for _ in _SEEDS[1:]),
             outcome_with([0.1, 0.1, 0.1, 0.1], joules=6.0),
         ],
     }
-    result = Result(_EXPERIMENT, "quickstart", RANDOM, _SEEDS, [0.6], found)
+    result = Result(_EXPERIMENT, "quickstart", RANDOM, _SEEDS, [0.6], outcomes)
     # Joules are 6 over 6 with four seeds; the fifth spends 24 until its end, four times random's:
     # the geometric mean is 4 to the power of a fifth.
     row = (evidence_table(result) or "").splitlines()[2]
@@ -212,12 +212,12 @@ def test_a_run_without_the_accuracy_counts_with_its_costs_until_it_ended() -> No
 
 
 def test_an_accuracy_that_neither_arm_reached_is_not_compared() -> None:
-    found = {
+    outcomes = {
         RANDOM: [outcome_with([0.1, 0.2]) for _ in _SEEDS],
         "b": [outcome_with([0.1, 0.2]) for _ in _SEEDS],
         "c": [outcome_with([0.1, 0.7]) for _ in _SEEDS],
     }
-    result = Result(_EXPERIMENT, "quickstart", RANDOM, _SEEDS, [0.6], found)
+    result = Result(_EXPERIMENT, "quickstart", RANDOM, _SEEDS, [0.6], outcomes)
     of_b, of_c = (evidence_table(result) or "").splitlines()[2:]
     assert of_b.count("| neither reached it ") == 3
     assert of_c.count("(reached 5, 0 of 5)") == 3
@@ -234,11 +234,11 @@ def test_an_outcome_file_returns_what_was_added(tmp_path: Path) -> None:
     outcomes.add(origin, outcome_of(run, (0.65, 0.8)))
 
     again = OutcomeFile(outcomes.path)
-    found = again.find(origin.content_hash, (0.65, 0.8))
-    assert found == outcome_of(run, (0.65, 0.8))
-    assert found.prices == {0.65: Price(3, 30.0, 15.0, 4 / 15), 0.8: None}
-    assert found.measures["best"] == 0.7
-    assert found.measures["rounds_to_80_of_10"] is None
+    outcome = again.find(origin.content_hash, (0.65, 0.8))
+    assert outcome == outcome_of(run, (0.65, 0.8))
+    assert outcome.prices == {0.65: Price(3, 30.0, 15.0, 4 / 15), 0.8: None}
+    assert outcome.measures["best"] == 0.7
+    assert outcome.measures["rounds_to_80_of_10"] is None
     # A figure that was added since then needs the run again.
     assert again.find(origin.content_hash, (0.6,)) is None
     # Seed 2 is written before seed 3, whichever was added first.

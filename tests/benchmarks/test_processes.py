@@ -29,18 +29,18 @@ def watched(tmp_path: Path, code: str, timeout_s: float = 60.0) -> FinishedComma
 
 @pytest.mark.slow
 def test_memory_and_output_and_exit_code_are_those_of_all_processes(tmp_path):
-    found = watched(tmp_path, PARENT)
+    result = watched(tmp_path, PARENT)
 
     # The child alone holds 76 MiB, in a session of its own.
-    assert 76.0 < max(sample.memory_mib for sample in found.samples) < 200.0
+    assert 76.0 < max(sample.memory_mib for sample in result.samples) < 200.0
     assert (tmp_path / "log").read_text(encoding="utf-8") == "started\n"
-    assert found.returncode == 3
-    assert 1.2 < found.ended_at_s - found.started_at_s < 30.0
+    assert result.returncode == 3
+    assert 1.2 < result.ended_at_s - result.started_at_s < 30.0
 
 
 @pytest.mark.slow
 def test_a_command_that_takes_too_long_is_ended(tmp_path):
-    found = watched(tmp_path, "import time; time.sleep(600)", timeout_s=0.5)
+    result = watched(tmp_path, "import time; time.sleep(600)", timeout_s=0.5)
 
-    assert found.returncode is None
-    assert found.ended_at_s - found.started_at_s < 30.0
+    assert result.returncode is None
+    assert result.ended_at_s - result.started_at_s < 30.0

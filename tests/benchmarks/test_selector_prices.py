@@ -40,18 +40,18 @@ def test_costs_are_sums_of_the_set_up_and_means_of_the_cycle():
             "energy_j": probe_j + 3.0,
         }
     )
-    asked = [(1, "probe", 50, 5), (1, "probe", 50, 5)]
-    asked += [(r, "probe", 20, 8) for r in number[is_asked].tolist()]
+    probes = [(1, "probe", 50, 5), (1, "probe", 50, 5)]
+    probes += [(r, "probe", 20, 8) for r in number[is_asked].tolist()]
     trained = [(r, "train", 500, 400) for r in number.tolist()]
     columns = ["round", "purpose", "download_byte", "upload_byte"]
-    tasks = pd.DataFrame([*asked, *trained], columns=columns)
+    tasks = pd.DataFrame([*probes, *trained], columns=columns)
 
-    found = probing.prices(rounds, tasks, set_up_choices=1)
+    result = probing.prices(rounds, tasks, set_up_choices=1)
 
-    assert found.set_up == probing.Cost(100.0, 10.0, 7.0, 10.0)
-    assert found.by_round == probing.Cost(10.0, 4.0, 0.5, 1.0)
-    assert found.training == probing.Cost(500.0, 400.0, 3.0, 4.0)
-    assert prices.probing_cells(found) == (
+    assert result.set_up == probing.Cost(100.0, 10.0, 7.0, 10.0)
+    assert result.by_round == probing.Cost(10.0, 4.0, 0.5, 1.0)
+    assert result.training == probing.Cost(500.0, 400.0, 3.0, 4.0)
+    assert prices.probing_cells(result) == (
         *("100", "10", "7.00", "10.0"),
         *("10", "4", "0.500", "1.00"),
         *("16.7 %", "25.0 %"),
@@ -70,8 +70,6 @@ def test_a_fleet_that_is_too_large_for_a_selector_is_said_to_be():
     assert choice_times.refusal(network, 10_737, 10) is None
     assert choice_times.refusal(network, 10_738, 10) == "200,000 byte each: 2.0 GiB"
 
-
-# --- the page, beside figures worked out by hand --------------------------------------------------
 
 MODEL = 4 * (64 * 200 + 200 + 200 * 200 + 200 + 200 * 10 + 10)
 """Bytes of the 2nn of 200 and 200 units for pictures of 8 x 8: 220,840."""

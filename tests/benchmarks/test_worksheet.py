@@ -106,7 +106,7 @@ def test_untrained_network_guesses_about_as_fleetsims_does(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "own"),
+    ("name", "changes"),
     [
         ("w1", {"cohort": 10}),
         # Peers train all fifteen clients.
@@ -115,11 +115,11 @@ def test_untrained_network_guesses_about_as_fleetsims_does(tmp_path):
         ("w6", {"cohort": 10, "concurrency": 50, "buffer_size": 10}),
     ],
 )
-def test_the_work_of_a_peer_is_that_of_its_scenario(name, own):
+def test_the_work_of_a_peer_is_that_of_its_scenario(name, changes):
     sheet = worksheet_of(work(name), scenario_of(work(name), ["stop.rounds=7"]), data=Path("d"))
     of_all = {"epochs": 5, "batch_size": 50, "learning_rate": 0.1, "rounds": 7}
 
-    assert sheet == {"data": "d", "model": "2nn", **of_all, **own}
+    assert sheet == {"data": "d", "model": "2nn", **of_all, **changes}
 
 
 @pytest.mark.parametrize("one", WORKS, ids=lambda one: one.name)

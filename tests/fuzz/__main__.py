@@ -6,7 +6,7 @@
 Each fault is printed with the seed that draws it again, and kept in its smallest form below --keep.
 The exit code is 1 if there was a fault.
 
-- `sandbox`: child process that runs commands under limits of time and memory.
+- `sandbox`: server process from which commands are forked, under limits of time and memory.
 - `verdict`: rules that the end of a command must meet.
 - `documents`: damaged YAML documents, drawn from the bundled files and from the schema.
 - `damage`: damaged bytes of any file.
@@ -39,17 +39,17 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--targets", nargs="+", choices=sorted(TARGETS), default=sorted(TARGETS))
     parser.add_argument("--keep", type=Path, default=Path("fuzz-faults"))
-    asked = parser.parse_args()
-    total = sum(TARGETS[name][1] for name in asked.targets)
+    args = parser.parse_args()
+    total = sum(TARGETS[name][1] for name in args.targets)
     context = multiprocessing.get_context("spawn")
     faults: Counter[str] = Counter()
-    with concurrent.futures.ProcessPoolExecutor(asked.jobs, mp_context=context) as pool:
+    with concurrent.futures.ProcessPoolExecutor(args.jobs, mp_context=context) as pool:
         tallies = {
             name: pool.submit(
-                search, name, asked.seed, -(-asked.cases * share // total), keep=asked.keep
+                search, name, args.seed, -(-args.cases * share // total), keep=args.keep
             )
             for name, (_, share) in TARGETS.items()
-            if name in asked.targets
+            if name in args.targets
         }
         for name, tally in tallies.items():
             print(f"{name}: {tally.result().line()}", flush=True)

@@ -2,12 +2,15 @@
 
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 PRECIOUS: Final = b"not to be overwritten\n"
 """Content of files beside a run folder to which links in it lead."""
+_PRINTED: Final = re.compile(r"^printed\n|\x1b\[2J", re.MULTILINE)
+"""Prints of the plug-ins, which commands pass on to stderr."""
 
 
 @dataclass(frozen=True)
@@ -26,12 +29,11 @@ class Case:
     """Files, and the commands that run beside them in sequence."""
 
     commands: tuple[tuple[str, ...], ...]
-    files: dict[str, bytes | Link | Pipe] | dict[str, bytes] = field(repr=False)
+    files: Mapping[str, bytes | Link | Pipe] = field(repr=False)
     untouched: tuple[str, ...] = ()
     """Names of files with `PRECIOUS` that no command may change."""
-    own_file: str | None = None
-    """Module with code of the user's, whose exceptions messages name; each command then has a
-    process of its own, since such code may change or end it."""
+    user_file: str | None = None
+    """Module with code of the user's, whose exceptions messages name."""
     endings: frozenset[int] = frozenset()
     """Exit codes that this code causes beside 0, 1 and 2; below zero: signals."""
 
@@ -50,19 +52,17 @@ class Case:
 
     def touched(self, folder: Path) -> list[str]:
         """Describe the files that a command should not have changed."""
-        kept = {name: folder / name for name in self.untouched}
         return [
             f"{name} was changed"
-            for name, path in kept.items()
-            if not path.is_file() or path.read_bytes() != PRECIOUS
+            for name in self.untouched
+            if not (folder / name).is_file() or (folder / name).read_bytes() != PRECIOUS
         ]
 
-    def without_own(self, said: str) -> str:
-        """Remove from messages what they tell of exceptions of the user's code."""
-        if self.own_file is None:
-            return said
+    def without_user_faults(self, text: str) -> str:
+        """Remove what the user's code prints, and what messages tell of its exceptions."""
+        if self.user_file is None:
+            return text
         # An answer of another type fails in fleetsim's own line.
-        place = rf"(?:{re.escape(self.own_file)}|fleetsim/[\w/]+\.py)"
-        return re.sub(
-            rf"(?<=: )\w+(?:: [^\n]*)? \(\S*{place}, line \d+\)", "a fault; mend it", said
-        )
+        place = rf"(?:{re.escape(self.user_file)}|fleetsim/[\w/]+\.py)"
+        fault = rf"(?<=: )\w+(?:: [^\n]*)? \(\S*{place}, line \d+\)"
+        return re.sub(fault, "a fault; mend it", _PRINTED.sub("", text))

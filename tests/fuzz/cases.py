@@ -2,6 +2,7 @@
 
 import copy
 import functools
+from collections.abc import Mapping
 from typing import Any, Final
 
 import yaml
@@ -19,11 +20,11 @@ from tests.studies.small_studies import STUDY
 _RUN: Final = ("run", "s.yaml", "--out", "out", "--set", "stop={rounds: 2, time_s: 1e6}")
 """A run that ends soon."""
 _UNTRAINED: Final = (*_RUN, "--no-train")
-_COUNTS: Final = frozenset(
-    ("size", "cohort", "concurrency", "epochs", "steps", "hidden", "num_classes", "dimension")
+_MOST: Final = dict.fromkeys(
+    ("size", "cohort", "concurrency", "epochs", "steps", "hidden", "num_classes", "dimension"), 400
 )
-_SMALL: Final = 400
-"""Limit of these counts in a scenario that is run."""
+"""Limits of the counts in a scenario that is run, so that a run ends soon."""
+_HOME: Final = ("--home", "home")
 
 
 @functools.cache
@@ -40,105 +41,106 @@ def _bundled(kind: bundled.Kind) -> list[Any]:
 
 @functools.cache
 def _schema() -> dict[str, Any]:
-    found = schema(None)
-    assert isinstance(found, dict)
-    return found
+    result = schema(None)
+    assert isinstance(result, dict)
+    return result
+
+
+def _is_small(document: Any, most: Mapping[str, float]) -> bool:
+    """Return True if no number of a key is above its limit."""
+    for path in documents.paths_of(document):
+        value = documents.value_at(document, path)
+        names = {name for key in path for name in str(key).split(".")}
+        if isinstance(value, int | float) and any(value > most.get(name, value) for name in names):
+            return False
+    return True
+
+
+@functools.cache
+def _values() -> dict[str, list[Any]]:
+    """Values that scenarios have at the key paths of the small one, by the paths of overrides."""
+    return {
+        ".".join(map(str, path)): [
+            documents.value_at(document, path)
+            for document in _scenarios()
+            if path in documents.paths_of(document)
+        ]
+        for path in documents.paths_of(_scenarios()[0])
+    }
+
+
+@st.composite
+def _overrides(draw: st.DrawFn) -> tuple[str, Any]:
+    """Draw an override of a scenario, sometimes of a key that it cannot have."""
+    wrong = ["", ".", "a.b", "fleet..size", "x" * 200, "fleet.size."]
+    key = draw(st.sampled_from([*sorted(_values()), *wrong]))
+    # Junk that is itself changed later would change for all cases.
+    return key, copy.deepcopy(draw(st.sampled_from([*_values().get(key, ()), *documents.JUNK])))
 
 
 @st.composite
 def validations(draw: st.DrawFn) -> Case:
     """Validate a damaged scenario."""
     document = draw(documents.damaged(_scenarios(), _schema()))
-    text = draw(documents.texts(document))
-    raw = text.encode("utf-8", "surrogatepass")
-    if draw(st.integers(0, 9)) == 0:
-        raw = draw(damage.damaged(raw))
-    return Case((("validate", "s.yaml"),), {"s.yaml": raw})
+    return Case((("validate", "s.yaml"),), {"s.yaml": draw(documents.encoded(document))})
 
 
 @st.composite
 def overrides(draw: st.DrawFn) -> Case:
     """Validate a good scenario with strange overrides."""
-    keys = [".".join(map(str, path)) for path in documents.paths_of(_scenarios()[0])]
     words = []
     for _ in range(draw(st.integers(1, 3))):
-        key = draw(
-            st.sampled_from([*keys, "", ".", "a.b", "fleet..size", "x" * 200, "fleet.size."])
-        )
-        value = draw(st.sampled_from(documents.JUNK) | st.text(max_size=12))
+        key, value = draw(_overrides())
+        value = draw(st.just(value) | st.text(max_size=12))
         shown = value if isinstance(value, str) else yaml.safe_dump(value).removesuffix("...\n")
-        words += [
-            "--set",
-            f"{key}={shown.strip()}".replace("\0", "%").encode("utf-8", "replace").decode(),
-        ]
+        word = f"{key}={shown.strip()}".replace("\0", "%").encode("utf-8", "replace").decode()
+        words += ["--set", word]
     return Case((("validate", "s.yaml", *words),), {"s.yaml": GOOD.encode()})
-
-
-def _is_small(document: Any) -> bool:
-    """Return True if a run of the scenario should end soon."""
-    for path in documents.paths_of(document):
-        value = functools.reduce(lambda part, key: part[key], path, document)
-        is_count = not _COUNTS.isdisjoint(path)
-        if is_count and isinstance(value, int | float) and not -_SMALL < value < _SMALL:
-            return False
-    return True
 
 
 @st.composite
 def runs(draw: st.DrawFn) -> Case:
     """Run a damaged scenario for two rounds, sometimes with training."""
-    document = draw(documents.damaged(_scenarios(), _schema()).filter(_is_small))
-    text = draw(documents.texts(document))
-    training = () if draw(st.integers(0, 4)) == 0 else ("--no-train",)
-    words = (*_RUN, "--workers", "1", *training)
-    return Case((words,), {"s.yaml": text.encode("utf-8", "surrogatepass")})
+    damaged = documents.damaged(_scenarios(), _schema())
+    document = draw(damaged.filter(lambda document: _is_small(document, _MOST)))
+    words = _RUN if draw(st.integers(0, 4)) == 0 else _UNTRAINED
+    return Case(((*words, "--workers", "1"),), {"s.yaml": draw(documents.encoded(document))})
 
 
 def _scenario(**changes: Any) -> bytes:
     document = yaml.safe_load(GOOD)
     for path, value in changes.items():
-        owner = document
-        *way, last = path.split("__")
-        for key in way:
-            owner = owner[key]
-        owner[last] = value
+        *above, last = path.split("__")
+        documents.value_at(document, above)[last] = value
     return yaml.safe_dump(document, sort_keys=False).encode()
 
 
 @st.composite
-def _with_damage(draw: st.DrawFn, files: dict[str, bytes]) -> dict[str, bytes]:
-    """Draw these files with one of them damaged or missing."""
+def _with_damage(draw: st.DrawFn, files: dict[str, bytes], folder: str = "") -> dict[str, bytes]:
+    """Draw these files, below a folder, with one of them damaged or missing."""
     name = draw(st.sampled_from(sorted(files)))
-    if draw(st.integers(0, 30)) == 0:
-        return {other: raw for other, raw in files.items() if other != name}
-    return files | {name: draw(damage.damaged(files[name]))}
-
-
-def _below(folder: str, files: dict[str, bytes]) -> dict[str, bytes]:
-    return {f"{folder}/{name}": raw for name, raw in files.items()}
+    others = {other: raw for other, raw in files.items() if other != name}
+    if draw(st.integers(0, 30)):
+        others[name] = draw(damage.damaged(files[name]))
+    return {f"{folder}{other}": raw for other, raw in others.items()}
 
 
 @st.composite
 def data_files(draw: st.DrawFn) -> Case:
     """Validate and run a scenario on damaged data of one's own."""
     name = draw(st.sampled_from([*sources.FOLDERS, "text"]))
-    commands = (("validate", "s.yaml"), ("run", "s.yaml", "--workers", "1", "--out", "out"))
+    whole, kind = sources.FOLDERS.get(name, ({"texts.csv": sources.LABELLED_TEXT}, "lstm"))
+    dataset: dict[str, Any] = {"kind": "folder", "folder": "data"}
     if name == "text":
-        files = draw(_with_damage({"texts.csv": sources.LABELLED_TEXT}))
-        dataset: dict[str, Any] = {
-            "kind": "labelled-text",
-            "folder": "data",
-            "file": "texts.csv",
-            "max_tokens": 4,
-            "test": {"kind": "column", "column": "part"},
-        }
-        model = {"kind": "lstm"}
-    else:
-        whole, kind = sources.FOLDERS[name]
-        files = draw(_with_damage(whole))
-        dataset, model = {"kind": "folder", "folder": "data"}, {"kind": kind}
-    scenario = _scenario(task__dataset=dataset, task__model=model, fleet__size=3, server__cohort=2)
-    return Case(commands, {"s.yaml": scenario} | _below("data", files))
+        test = {"kind": "column", "column": "part"}
+        dataset |= {"kind": "labelled-text", "file": "texts.csv", "max_tokens": 4, "test": test}
+    scenario = _scenario(
+        task__dataset=dataset, task__model={"kind": kind}, fleet__size=3, server__cohort=2
+    )
+    return Case(
+        (("validate", "s.yaml"), ("run", "s.yaml", "--workers", "1", "--out", "out")),
+        {"s.yaml": scenario} | draw(_with_damage(whole, "data/")),
+    )
 
 
 @st.composite
@@ -147,17 +149,16 @@ def traces(draw: st.DrawFn) -> Case:
     kind = draw(st.sampled_from(["usage", "network", "import", "import"]))
     if kind == "import":
         format_ = draw(st.sampled_from(sorted(sources.IMPORTS)))
-        files = _below("source", draw(_with_damage(sources.IMPORTS[format_])))
+        files = draw(_with_damage(sources.IMPORTS[format_], "source/"))
         is_file = format_ in ("flash", "fedscale")
         source = next(iter(files)) if is_file and files else "source"
         return Case((("trace", "import", format_, source, "mine"),), files)
     if kind == "usage":
-        whole = sources.USAGE_TRACES[draw(st.sampled_from(sorted(sources.USAGE_TRACES)))]
-        scenario = _scenario(fleet__usage={"trace": "./trace"})
+        wholes, scenario = sources.USAGE_TRACES, _scenario(fleet__usage={"trace": "./trace"})
     else:
-        whole = sources.NETWORK_TRACES[draw(st.sampled_from(sorted(sources.NETWORK_TRACES)))]
+        wholes = sources.NETWORK_TRACES
         scenario = _scenario(fleet__channel={"kind": "trace", "trace": "./trace"})
-    files = _below("trace", draw(_with_damage(whole)))
+    files = draw(_with_damage(wholes[draw(st.sampled_from(sorted(wholes)))], "trace/"))
     return Case((("validate", "s.yaml"), _UNTRAINED), {"s.yaml": scenario} | files)
 
 
@@ -165,33 +166,31 @@ def traces(draw: st.DrawFn) -> Case:
 def tables(draw: st.DrawFn) -> Case:
     """Read a damaged table or power log of the user's."""
     command, files = sources.TABLES[draw(st.sampled_from(sorted(sources.TABLES)))]
-    return Case((command,), draw(_with_damage(files)))
+    return Case((tuple(command.split()),), draw(_with_damage(files)))
 
 
 @functools.cache
 def _profiles() -> list[tuple[str, Any]]:
-    devices = [yaml.safe_load(DEVICE), *_bundled("devices")]
-    found = {"devices": devices, "radios": _bundled("radios")}
-    return [(kind, whole) for kind, every in found.items() for whole in every]
+    devices = [("devices", whole) for whole in (yaml.safe_load(DEVICE), *_bundled("devices"))]
+    return [*devices, *(("radios", whole) for whole in _bundled("radios"))]
 
 
 @st.composite
 def profiles(draw: st.DrawFn) -> Case:
     """Run a scenario on a damaged device or radio file."""
     kind, whole = draw(st.sampled_from(_profiles()))
-    text = draw(documents.texts(draw(documents.damaged([whole]))))
     changes: dict[str, Any] = {"fleet__devices": {"./mine.yaml": 1.0}}
     if kind == "radios":
         changes = {"fleet__channel": {"kind": "fading", "metered_radio": "./mine.yaml"}}
-    files = {"s.yaml": _scenario(**changes), "mine.yaml": text.encode("utf-8", "surrogatepass")}
-    return Case((_UNTRAINED,), files)
+    profile = draw(documents.encoded(draw(documents.damaged([whole]))))
+    return Case((_UNTRAINED,), {"s.yaml": _scenario(**changes), "mine.yaml": profile})
 
 
 @st.composite
 def run_folders(draw: st.DrawFn) -> Case:
     """Report on, compare or resume a damaged run folder."""
     done, _, interrupted, _ = strange_folders.runs()
-    files = _below("out", draw(_with_damage(draw(st.sampled_from([done, interrupted])))))
+    files = draw(_with_damage(draw(st.sampled_from([done, interrupted])), "out/"))
     commands = (
         ("report", "out"),
         ("compare", "out", "--target", "0.5", "--out", "page"),
@@ -200,34 +199,22 @@ def run_folders(draw: st.DrawFn) -> Case:
     return Case((draw(st.sampled_from(commands)),), files)
 
 
-_TINY: Final = {"fleet.size": 12, "server.cohort": 2, "stop.rounds": 2}
-_HOME: Final = ("--home", "home")
-
-
 @functools.cache
 def _studies() -> list[Any]:
     """Small studies whose runs end soon: with every key, with few, and with training."""
-    whole: dict[str, Any] = {
-        **STUDY,
-        "overrides": dict(_TINY),
+    tiny = {"fleet.size": 12, "server.cohort": 2, "stop.rounds": 2}
+    plain = {**STUDY, "overrides": tiny, "seeds": [1]}
+    whole = plain | {
         "arms": {"random": {}, "of 3": {"server.cohort": 3}},
         "baseline": "random",
         "vary": {"server.deadline_s": [50], "people": {"few": {}, "more": {"fleet.size": 13}}},
-        "seeds": [1],
         "budgets": {"time_s": 60.0, "energy_j": 100.0},
         "prices": "aws-us-east-1",
         "different_worlds": False,
     }
-    plain = {**STUDY, "overrides": dict(_TINY), "seeds": [1]}
     trained = {key: value for key, value in plain.items() if key != "train"}
     trained |= {"targets": [0.1, {"accuracy": 0.2, "smooth_rounds": 2}]}
     return [whole, plain, trained]
-
-
-@functools.cache
-def _keys() -> list[str]:
-    """Key paths of overrides."""
-    return sorted({".".join(map(str, path)) for path in documents.paths_of(_scenarios()[0])})
 
 
 @st.composite
@@ -237,45 +224,35 @@ def _damaged_studies(draw: st.DrawFn, whole: list[Any]) -> dict[str, Any]:
     if draw(st.booleans()):
         document = draw(documents.damaged(whole, study_settings.schema()))
     for _ in range(draw(st.integers(0, 2))):
-        places = [document.get("overrides"), document.get("vary")]
         arms = document.get("arms")
+        places = [document.get("overrides"), document.get("vary")]
         places += list(arms.values()) if isinstance(arms, dict) else []
         usable = [place for place in places if isinstance(place, dict)]
         if not usable:
             break
         place = draw(st.sampled_from(usable))
-        key = draw(st.sampled_from([*_keys(), "", ".", "fleet..size", "server.selector.kind"]))
-        scenario = draw(st.sampled_from(_scenarios()))
-        parts = [part for part in documents.paths_of(scenario) if ".".join(map(str, part)) == key]
-        values = [functools.reduce(lambda at, part: at[part], path, scenario) for path in parts]
-        drawn = draw(st.sampled_from([*values, *documents.JUNK]))
-        # Junk that is itself changed later would change for all cases.
-        value = yaml.safe_load(yaml.safe_dump(drawn))
+        key, value = draw(_overrides())
         place[key] = [value] if place is document.get("vary") else value
     return document
 
 
-def _is_small_study(document: dict[str, Any]) -> bool:
+def _ends_soon(study: dict[str, Any]) -> bool:
     """Return True if every run of a study should end soon, and there are few."""
-    for path in documents.paths_of(document):
-        value: Any = document
-        for key in path:
-            value = value[key]
-        names = {name for key in path for name in str(key).split(".")}
-        limits = [10] * ("rounds" in names) + [_SMALL] * (not _COUNTS.isdisjoint(names))
-        if isinstance(value, int | float) and any(value > limit for limit in limits):
-            return False
-        if "seeds" in names and isinstance(value, list) and len(value) > 3:
-            return False
-    overrides_ = document.get("overrides")
-    return isinstance(overrides_, dict) and "stop.rounds" in overrides_
+    seeds, common = study.get("seeds"), study.get("overrides")
+    is_long = isinstance(seeds, list) and len(seeds) > 3
+    return (
+        isinstance(common, dict)
+        and "stop.rounds" in common
+        and not is_long
+        and _is_small(study, _MOST | {"rounds": 10})
+    )
 
 
 @st.composite
 def studies(draw: st.DrawFn) -> Case:
     """Show, report or carry out a damaged study; half of the cases begin from bundled ones."""
     if draw(st.booleans()):
-        document = draw(_damaged_studies(_studies()).filter(_is_small_study))
+        document = draw(_damaged_studies(_studies()).filter(_ends_soon))
         commands: tuple[tuple[str, ...], ...] = (
             ("study", "run", "s.yaml", *_HOME, "--jobs", "1"),
             ("study", "status", "s.yaml", *_HOME),
@@ -285,23 +262,17 @@ def studies(draw: st.DrawFn) -> Case:
         verb = draw(st.sampled_from(["status", "status", "report"]))
         words = draw(st.sampled_from([(), (), ("--set", "seeds=[1]"), ("--set", 'arms."a"={}')]))
         commands = (("study", verb, "s.yaml", *_HOME, *words),)
-    text = yaml.safe_dump(document, sort_keys=False)
-    if draw(st.integers(0, 4)) == 0:
-        text = draw(documents.texts(document))
-    raw = text.encode("utf-8", "surrogatepass")
-    if draw(st.integers(0, 9)) == 0:
-        raw = draw(damage.damaged(raw))
-    return Case(commands, {"s.yaml": raw})
+    return Case(commands, {"s.yaml": draw(documents.encoded(document))})
 
 
 @st.composite
 def study_homes(draw: st.DrawFn) -> Case:
     """Show, report and carry out a study whose home is damaged."""
-    whole = strange_folders.home()
-    own = {name: raw for name, raw in whole.items() if name != "s.yaml"}
-    files = {"s.yaml": whole["s.yaml"]} | draw(_with_damage(own))
+    files = dict(strange_folders.home())
+    study = {"s.yaml": files.pop("s.yaml")}
     verbs = draw(st.sampled_from([("status",), ("report",), ("run",), ("run", "report")]))
-    return Case(tuple(("study", verb, "s.yaml", *_HOME) for verb in verbs), files)
+    commands = tuple(("study", verb, "s.yaml", *_HOME) for verb in verbs)
+    return Case(commands, study | draw(_with_damage(files)))
 
 
 TARGETS: Final = {

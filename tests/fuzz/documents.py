@@ -5,12 +5,14 @@ unusual, and from a list of values on which programs often fail.
 """
 
 import copy
+import functools
+from collections.abc import Sequence
 from typing import Any, Final
 
 import yaml
 from hypothesis import strategies as st
 
-Key = str | int
+from tests.fuzz import damage
 
 JUNK: Final[list[Any]] = [
     None, True, False, 0, 1, -1, 2, 1e-300, 5e-324, 1e300, -0.0, 1e9, 2**31, 2**63, 2**64, 10**30,
@@ -30,18 +32,19 @@ _BLOCKS: Final = [
 """Pieces of YAML's own syntax."""
 
 
-def paths_of(document: Any, at: tuple[Key, ...] = ()) -> list[tuple[Key, ...]]:
+def paths_of(document: Any, above: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
     """Return all key paths of a document, in its order."""
-    if isinstance(document, dict):
-        items: list[tuple[Any, Any]] = list(document.items())
-    elif isinstance(document, list):
-        items = list(enumerate(document))
-    else:
-        return []
-    found = []
-    for key, value in items:
-        found += [(*at, key), *paths_of(value, (*at, key))]
-    return found
+    items: Any = ()
+    if isinstance(document, dict | list):
+        items = document.items() if isinstance(document, dict) else enumerate(document)
+    return [
+        path for key, value in items for path in ((*above, key), *paths_of(value, (*above, key)))
+    ]
+
+
+def value_at(document: Any, path: Sequence[str | int]) -> Any:
+    """Return the value at a key path."""
+    return functools.reduce(lambda part, key: part[key], path, document)
 
 
 @st.composite
@@ -60,10 +63,21 @@ def of_schema(draw: st.DrawFn, schema: Any, defs: dict[str, Any], depth: int = 0
     match schema.get("type"):
         case "object":
             return _mapping(draw, schema, defs, depth)
+        case "array" if "prefixItems" in schema:
+            return [draw(of_schema(part, defs, depth + 1)) for part in schema["prefixItems"]]
         case "array":
-            return _list(draw, schema, defs, depth)
+            least = schema.get("minItems", 0)
+            length = draw(st.integers(least, max(least, min(schema.get("maxItems", 3), 3))))
+            part = schema.get("items", {})
+            return [draw(of_schema(part, defs, depth + 1)) for _ in range(length)]
         case "number" | "integer" as kind:
-            return _number(draw, schema, is_whole=kind == "integer")
+            usual: list[float] = [0.0, 0.1, 0.5, 1.0, 3.3, 60.0, 1e4]
+            steps: list[float] = [-1e-9, 0.0, 1e-9]
+            if kind == "integer":
+                usual, steps = [0, 1, 2, 7, 100], [-1, 0, 1]
+            ends = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
+            bounds = [schema[name] for name in ends if name in schema]
+            return draw(st.sampled_from(usual + [end + step for end in bounds for step in steps]))
         case "boolean":
             return draw(st.booleans())
         case "null":
@@ -85,29 +99,12 @@ def _mapping(draw: st.DrawFn, schema: Any, defs: dict[str, Any], depth: int) -> 
     return values
 
 
-def _list(draw: st.DrawFn, schema: Any, defs: dict[str, Any], depth: int) -> Any:
-    if "prefixItems" in schema:
-        return [draw(of_schema(part, defs, depth + 1)) for part in schema["prefixItems"]]
-    fewest = schema.get("minItems", 0)
-    length = draw(st.integers(fewest, max(fewest, min(schema.get("maxItems", 3), 3))))
-    return [draw(of_schema(schema.get("items", {}), defs, depth + 1)) for _ in range(length)]
-
-
-def _number(draw: st.DrawFn, schema: Any, *, is_whole: bool) -> Any:
-    bounds = [
-        schema[name]
-        for name in ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
-        if name in schema
-    ]
-    usual = [0, 1, 2, 7, 100] if is_whole else [0.0, 0.1, 0.5, 1.0, 3.3, 60.0, 1e4]
-    steps = [-1, 0, 1] if is_whole else [-1e-9, 0.0, 1e-9]
-    near = [bound + step for bound in bounds for step in steps]
-    return draw(st.sampled_from(usual + near))
-
-
 @st.composite
 def damaged(
-    draw: st.DrawFn, documents: list[Any], schema: dict[str, Any] | None = None
+    draw: st.DrawFn,
+    documents: list[Any],
+    schema: dict[str, Any] | None = None,
+    junk: Sequence[Any] = JUNK,
 ) -> dict[str, Any]:
     """Draw one of these documents with one to four changes."""
     document: dict[str, Any] = copy.deepcopy(draw(st.sampled_from(documents)))
@@ -116,32 +113,28 @@ def damaged(
         if not paths:
             break
         path = draw(st.sampled_from(paths))
-        owner: Any = document
-        for key in path[:-1]:
-            owner = owner[key]
+        *above, last = path
+        owner = value_at(document, above)
         match draw(st.sampled_from(["junk", "schema", "schema", "remove", "rename", "graft"])):
             case "junk":
-                owner[path[-1]] = copy.deepcopy(draw(st.sampled_from(JUNK)))
+                owner[last] = copy.deepcopy(draw(st.sampled_from(junk)))
             case "schema" if schema is not None:
                 part = _part(schema, document, path)
                 if part is not None:
-                    owner[path[-1]] = draw(of_schema(part, schema.get("$defs", {})))
+                    owner[last] = draw(of_schema(part, schema.get("$defs", {})))
             case "remove":
-                del owner[path[-1]]
+                del owner[last]
             case "rename" if isinstance(owner, dict):
-                other = draw(st.sampled_from([f"{path[-1]}s", str(path[-1])[:-1] or "x", "kind"]))
-                owner[other] = owner.pop(path[-1])
+                other = draw(st.sampled_from([f"{last}s", str(last)[:-1] or "x", "kind"]))
+                owner[other] = owner.pop(last)
             case _:
-                other_document = draw(st.sampled_from(documents))
-                source = draw(st.sampled_from(paths_of(other_document)))
-                value = other_document
-                for key in source:
-                    value = value[key]
-                owner[path[-1]] = copy.deepcopy(value)
+                source = draw(st.sampled_from(documents))
+                value = value_at(source, draw(st.sampled_from(paths_of(source))))
+                owner[last] = copy.deepcopy(value)
     return document
 
 
-def _part(schema: dict[str, Any], document: Any, path: tuple[Key, ...]) -> Any:
+def _part(schema: dict[str, Any], document: Any, path: Sequence[str | int]) -> Any:
     """Return the part of a schema at a key path; None if the schema has none."""
     part: Any = schema
     for key in path:
@@ -176,28 +169,32 @@ def _resolved(part: Any, schema: dict[str, Any], value: Any) -> Any:
 
 
 @st.composite
-def texts(draw: st.DrawFn, document: Any) -> str:
-    """Draw a document as YAML text, one in five with damaged text."""
+def encoded(draw: st.DrawFn, document: Any) -> bytes:
+    """Draw a document as a YAML file, one in five with damaged text, one in ten with bytes."""
     text = yaml.safe_dump(
         document, allow_unicode=draw(st.booleans()), sort_keys=False, default_flow_style=None
     )
-    if draw(st.integers(0, 4)):
-        return text
+    if draw(st.integers(0, 4)) == 0:
+        text = _damaged_text(draw, text)
+    content = text.encode("utf-8", "surrogatepass")
+    return draw(damage.damaged(content)) if draw(st.integers(0, 9)) == 0 else content
+
+
+def _damaged_text(draw: st.DrawFn, text: str) -> str:
     lines = text.splitlines(keepends=True)
-    at = draw(st.integers(0, max(len(lines) - 1, 0)))
+    place, other = (draw(st.integers(0, max(len(lines) - 1, 0))) for _ in range(2))
     match draw(st.sampled_from(["block", "double", "swap", "indent", "deep", "aliases"])):
         case "block":
-            place = draw(st.integers(0, len(text)))
-            return text[:place] + draw(st.sampled_from(_BLOCKS)) + text[place:]
+            begin = draw(st.integers(0, len(text)))
+            return text[:begin] + draw(st.sampled_from(_BLOCKS)) + text[begin:]
         case "double":
-            return "".join([*lines[: at + 1], *lines[at:]])
+            lines.insert(place, lines[place])
         case "swap":
-            other = draw(st.integers(0, max(len(lines) - 1, 0)))
-            lines[at], lines[other] = lines[other], lines[at]
+            lines[place], lines[other] = lines[other], lines[place]
         case "indent":
-            lines[at] = draw(st.sampled_from([" ", "  ", "\t"])) + lines[at]
+            lines[place] = draw(st.sampled_from([" ", "  ", "\t"])) + lines[place]
         case "deep":
-            lines[at] = "x: " + "[" * draw(st.sampled_from([50, 2000])) + "\n"
+            lines[place] = "x: " + "[" * draw(st.sampled_from([50, 2000])) + "\n"
         case _:
             doubled = "".join(f"a{n}: &a{n} [{f'*a{n - 1}, ' * 9}1]\n" for n in range(1, 12))
             return "a0: &a0 1\n" + doubled + text

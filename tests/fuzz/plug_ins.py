@@ -110,8 +110,8 @@ class Part:
 class Part:
     def __init__(self): gives("init", None)
     def losses(self, outputs, labels):
-        found = nn.functional.cross_entropy(outputs, labels, reduction="none")
-        return gives("losses", found, outputs, labels)
+        losses = nn.functional.cross_entropy(outputs, labels, reduction="none")
+        return gives("losses", losses, outputs, labels)
 """,
     "model": """
 class Part(nn.Module):
@@ -225,14 +225,14 @@ def plug_ins(draw: st.DrawFn) -> Case:
             act = draw(st.sampled_from(sorted(_FATAL)))
     after = draw(st.sampled_from([0, 0, 0, 1, 2, 7]))
     head = _HEAD.format(at=at, after=after, act=act, answer=answer)
-    own = ("--plugin", f"{kind}={_PLUGIN}")
-    run = ("run", "s.yaml", *own, "--workers", "1", "--out", "out", "--set", "stop.rounds=2")
+    plugin = ("--plugin", f"{kind}={_PLUGIN}")
+    run = ("run", "s.yaml", *plugin, "--workers", "1", "--out", "out", "--set", "stop.rounds=2")
     verbs: list[tuple[tuple[str, ...], ...]] = [
         (("check-plugin", f"{kind}={_PLUGIN}"),),
-        (("validate", "s.yaml", *own), ("validate", "s.yaml", "--full", *own)),
+        (("validate", "s.yaml", *plugin), ("validate", "s.yaml", "--full", *plugin)),
         (run, (*run, "--resume")),
         ((*run, "--no-train"),),
-        (("study", "run", "st.yaml", *own, "--home", "home", "--jobs", "1"),),
+        (("study", "run", "st.yaml", *plugin, "--home", "home", "--jobs", "1"),),
     ]
     return Case(
         draw(st.sampled_from(verbs)),
@@ -241,7 +241,7 @@ def plug_ins(draw: st.DrawFn) -> Case:
             "s.yaml": _SCENARIO.encode(),
             "st.yaml": yaml.safe_dump(_STUDY | {"arms": {"plain": {}} | _study_arm(kind)}).encode(),
         },
-        own_file="own.py",
+        user_file="own.py",
         endings=_FATAL.get(act, frozenset()),
     )
 

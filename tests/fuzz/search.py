@@ -5,7 +5,6 @@ import re
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from hypothesis import HealthCheck, Phase
 
 from tests.fuzz.case import Case
 from tests.fuzz.cases import TARGETS
-from tests.fuzz.sandbox import Sandbox
+from tests.fuzz.sandbox import sandbox
 from tests.fuzz.verdict import faults
 
 _CASES_OF_A_SEED = 10
@@ -48,7 +47,8 @@ class Tally:
 def search(target: str, seed: int, num_cases: int, *, keep: Path | None = None) -> Tally:
     """Run cases of a target; the same seed draws the same cases."""
     tally = Tally()
-    with Sandbox() as sandbox, tempfile.TemporaryDirectory(prefix="fuzz-") as place:
+    strategy, _ = TARGETS[target]
+    with sandbox() as run, tempfile.TemporaryDirectory(prefix="fuzz-") as place:
 
         def look(case: Case) -> None:
             folder = Path(place) / "case"
@@ -56,7 +56,7 @@ def search(target: str, seed: int, num_cases: int, *, keep: Path | None = None) 
             case.write(folder)
             tally.num_cases += 1
             for words in case.commands:
-                ending = sandbox.run(list(words), folder, is_alone=case.own_file is not None)
+                ending = run(words, folder)
                 tally.num_commands += 1
                 tally.num_refused += ending.exit_code == 2
                 tally.num_warned += ending.exit_code == 0 and "warning: " in ending.stderr
@@ -64,50 +64,37 @@ def search(target: str, seed: int, num_cases: int, *, keep: Path | None = None) 
                     tally.most_s = max(tally.most_s, ending.processor_s)
                     tally.most_byte = max(tally.most_byte, ending.grown_byte)
                 draws = words[0] in ("report", "compare", "study")
-                found = [*faults(ending, case, draws_figures=draws), *case.touched(folder)]
-                for message in found:
+                messages = [*faults(ending, case, draws_figures=draws), *case.touched(folder)]
+                for message in messages:
                     tally.faults[f"{target}: {_without_numbers(message)}"] += 1
-                if found and keep is not None:
-                    _keep(case, words, [*found, ending.stderr[-6000:]], keep / target)
+                if messages and keep is not None:
+                    _keep(case, words, [*messages, ending.stderr[-6000:]], keep / target)
             shutil.rmtree(folder)
 
         for part in range(0, num_cases, _CASES_OF_A_SEED):
-            _draw(target, look, (seed, part), min(_CASES_OF_A_SEED, num_cases - part))
+            settings = hypothesis.settings(
+                max_examples=min(_CASES_OF_A_SEED, num_cases - part),
+                database=None,
+                deadline=None,
+                phases=[Phase.generate],
+                suppress_health_check=list(HealthCheck),
+            )
+            digest = hashlib.sha256(repr((seed, part)).encode()).hexdigest()
+            seeded = hypothesis.seed(int(digest[:12], 16))
+            seeded(settings(hypothesis.given(strategy())(look)))()
     return tally
 
 
-def _draw(
-    target: str, look: Callable[[Case], None], address: tuple[int, int], num_cases: int
-) -> None:
-    """Pass cases of a target, drawn from an address, to a function."""
-    strategy, _ = TARGETS[target]
-
-    @hypothesis.seed(int(hashlib.sha256(repr(address).encode()).hexdigest()[:12], 16))
-    @hypothesis.settings(
-        max_examples=num_cases,
-        database=None,
-        deadline=None,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
-    @hypothesis.given(strategy())
-    def shown(case: Case) -> None:
-        look(case)
-
-    shown()
+def _without_numbers(message: str) -> str:
+    return re.sub(r"[0-9]+(\.[0-9]+)?", "0", message)[:160]
 
 
-def _without_numbers(says: str) -> str:
-    return re.sub(r"[0-9]+(\.[0-9]+)?", "0", says)[:160]
-
-
-def _keep(case: Case, words: tuple[str, ...], found: list[str], below: Path) -> None:
+def _keep(case: Case, words: tuple[str, ...], messages: list[str], below: Path) -> None:
     """Write a case to disk, so that it can be run again by hand."""
-    text = "\n".join(found)
-    name = hashlib.sha256(_without_numbers(found[0]).encode()).hexdigest()[:10]
-    folder = below / name
+    folder = below / hashlib.sha256(_without_numbers(messages[0]).encode()).hexdigest()[:10]
     if folder.exists():
         return
     folder.mkdir(parents=True)
     case.write(folder)
-    (folder / "FAULT.txt").write_text(f"fleetsim {' '.join(words)}\n{text}\n", "utf-8", "replace")
+    text = "\n".join([f"fleetsim {' '.join(words)}", *messages, ""])
+    (folder / "FAULT.txt").write_text(text, "utf-8", "replace")

@@ -1,7 +1,6 @@
 """Fuzzed run folders of strangers: swapped, planted, edited, and sealed again as by a program."""
 
 import contextlib
-import copy
 import functools
 import hashlib
 import io
@@ -43,8 +42,9 @@ _STUDY: Final = STUDY | {
     "overrides": {"fleet.size": 6, "server.cohort": 2, "stop.rounds": 2},
     "arms": {"random": {}, "cohort of 3": {"server.cohort": 3}},
 }
+_LATEST: Final = f"{FOLDER}/{LATEST}"
 _PLANTED: Final = (
-    "report.html", "timeline.pftrace", ".lock", "figures", FOLDER, f"{FOLDER}/{LATEST}", MANIFEST,
+    "report.html", "timeline.pftrace", ".lock", "figures", FOLDER, _LATEST, MANIFEST,
     SCENARIO, "rounds.parquet", "tasks.parquet", "clients.parquet", ".report.html.tmp",
 )  # fmt: skip
 _TARGETS: Final = (
@@ -53,12 +53,13 @@ _TARGETS: Final = (
     "report.html", "\x1b[31m",
 )  # fmt: skip
 _TEXTS: Final = ("\x1b[2J\x1b[31m", "x" * 100_000, "a\nb", "\u202e", "", "=1+1", "../../x", "{")
+_JUNK: Final = (*documents.JUNK, *_TEXTS)
 
 
 def read(folder: Path) -> Files:
     """Return the files below a folder by their names in it."""
-    found = [path for path in sorted(folder.rglob("*")) if path.is_file()]
-    return {str(path.relative_to(folder)): path.read_bytes() for path in found}
+    paths = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
 
 
 @functools.cache
@@ -69,21 +70,16 @@ def runs() -> list[Files]:
         if progress.round == 2:
             raise KeyboardInterrupt
 
-    found = []
-    for seed, train, stops in (
-        (1, False, None),
-        (1, True, None),
-        (1, False, stop),
-        (2, False, None),
-    ):
+    results = []
+    for seed, train, stops in (1, False, None), (1, True, None), (1, False, stop), (2, False, None):
         with tempfile.TemporaryDirectory() as place, contextlib.suppress(KeyboardInterrupt):
             out = Path(place) / "out"
             try:
                 scenario = load("quickstart", _CHANGES, seed=seed)
                 run(scenario, out=out, train=train, workers=1, on_progress=stops)
             finally:
-                found.append(read(out))
-    return found
+                results.append(read(out))
+    return results
 
 
 @functools.cache
@@ -96,6 +92,10 @@ def home() -> Files:
         executed(study, store.home)
         store.save_failures("small", {study.runs[1].key: "its process was killed"})
         return read(Path(place))
+
+
+_UNREADABLE: Final = (KeyError, TypeError, ValueError, AttributeError, yaml.YAMLError)
+"""Exceptions of readers of files of another form."""
 
 
 def _other(draw: st.DrawFn, files: Files, other: Files) -> None:
@@ -122,37 +122,15 @@ def _replaced(draw: st.DrawFn, files: Files, other: Files) -> None:
             files[name] = text.encode()
 
 
-def _edited(draw: st.DrawFn, document: Any) -> Any:
-    """Return plain data with other values in one to three places."""
-    document = copy.deepcopy(document)
-    for _ in range(draw(st.integers(1, 3))):
-        paths = documents.paths_of(document)
-        if not paths:
-            break
-        *way, last = draw(st.sampled_from(paths))
-        owner = functools.reduce(lambda at, key: at[key], way, document)
-        if draw(st.integers(0, 5)) == 0:
-            del owner[last]
-        else:
-            value = draw(st.sampled_from(documents.JUNK) | st.sampled_from(_TEXTS))
-            owner[last] = copy.deepcopy(value)
-    return document
-
-
-def _manifest(draw: st.DrawFn, files: Files, other: Files) -> None:
-    whole = json.loads(files[MANIFEST])
-    files[MANIFEST] = _json(_edited(draw, whole))
-
-
-def _scenario(draw: st.DrawFn, files: Files, other: Files) -> None:
-    data = _edited(draw, yaml.safe_load(files[SCENARIO]))
-    files[SCENARIO] = yaml.safe_dump(data, sort_keys=False).encode("utf-8", "replace")
-
-
-def _latest(draw: st.DrawFn, files: Files, other: Files) -> None:
-    name = f"{FOLDER}/{LATEST}"
-    if name in files:
-        files[name] = _json(_edited(draw, json.loads(files[name])))
+def _documents(draw: st.DrawFn, files: Files, other: Files) -> None:
+    """Change the manifest, the scenario, or the record of the last checkpoint."""
+    name = draw(st.sampled_from([MANIFEST, SCENARIO, _LATEST]))
+    whole = (yaml.safe_load if name == SCENARIO else json.loads)(files[name])
+    document = draw(documents.damaged([whole], junk=_JUNK))
+    if name == SCENARIO:
+        files[name] = yaml.safe_dump(document, sort_keys=False).encode("utf-8", "replace")
+    else:
+        files[name] = _json(document)
 
 
 def _table(draw: st.DrawFn, files: Files, other: Files) -> None:
@@ -197,12 +175,10 @@ def _table(draw: st.DrawFn, files: Files, other: Files) -> None:
 
 def _state(draw: st.DrawFn, files: Files, other: Files) -> None:
     """Change an array of the checkpoint's state, and its digest with it."""
-    latest = f"{FOLDER}/{LATEST}"
-    names = [name for name in files if name.startswith(f"{FOLDER}/state")]
-    if latest not in files or not names:
-        return
-    with np.load(io.BytesIO(files[names[0]])) as archive:
-        state = {key: archive[key] for key in archive.files}
+    (name,) = [name for name in files if name.startswith(f"{FOLDER}/state")]
+    data = json.loads(files[_LATEST])
+    with np.load(io.BytesIO(files[name])) as archive:
+        state = dict(archive)
     key = draw(st.sampled_from(sorted(state)))
     values: list[Callable[[Any], Any]] = [
         lambda each: each * np.nan, lambda each: each.astype("U1"), lambda each: each[None],
@@ -214,23 +190,12 @@ def _state(draw: st.DrawFn, files: Files, other: Files) -> None:
         state[key] = draw(st.sampled_from(values))(state[key])
     if draw(st.integers(0, 4)) == 0:
         state[draw(st.sampled_from([f"{key}x", "a/../../b", "x" * 300]))] = state.pop(key)
-    files[names[0]] = sources.npz(np.savez_compressed, **state)
-    data = json.loads(files[latest])
-    data["state"]["sha256"] = hashlib.sha256(files[names[0]]).hexdigest()
-    files[latest] = _json(data)
+    files[name] = sources.npz(np.savez_compressed, **state)
+    data["state"]["sha256"] = hashlib.sha256(files[name]).hexdigest()
+    files[_LATEST] = _json(data)
 
 
-_STRANGE: Final = (
-    _other,
-    _replaced,
-    _replaced,
-    _manifest,
-    _scenario,
-    _latest,
-    _table,
-    _table,
-    _state,
-)
+_STRANGE: Final = (_other, _state, *[_replaced, _table] * 2, *[_documents] * 3)
 
 
 def _json(data: Any) -> bytes:
@@ -239,25 +204,19 @@ def _json(data: Any) -> bytes:
 
 def _sealed(files: Files) -> None:
     """Write the digests of what the folder now holds into its manifest."""
-    raw, data = files.get(MANIFEST), None
-    try:
-        data = json.loads(raw) if isinstance(raw, bytes) else None
-        if not isinstance(data, dict):
-            return
-        found = {}
+    data = json.loads(files[MANIFEST])
+    # A document, a table or a digest may be missing, or in no form that has a digest.
+    with contextlib.suppress(*_UNREADABLE):
+        content = {}
         for name in get_args(tables.TableName):
             file = f"{name}.parquet"
             if isinstance(files.get(file), bytes) and data.get("table_digests"):
-                found[str(name)] = pq.read_table(io.BytesIO(files[file]))
-                data["table_digests"][str(name)] = tables.digest({str(name): found[str(name)]})
-        data["digest"] = tables.digest(found) if data["digest"] else None
+                content[str(name)] = pq.read_table(io.BytesIO(files[file]))
+                data["table_digests"][str(name)] = tables.digest({str(name): content[str(name)]})
+        data["digest"] = tables.digest(content) if data["digest"] else None
         data["scenario_hash"] = scenario_hash(yaml.safe_load(files[SCENARIO]))
-    except (KeyError, TypeError, ValueError, AttributeError, yaml.YAMLError):
-        pass  # it is not there, or in no form that has a digest
-    finally:
-        if isinstance(data, dict):
-            rest = {key: data[key] for key in data if key != "content_sha256"}
-            files[MANIFEST] = _json({**rest, "content_sha256": content_sha256(rest)})
+    rest = {key: data[key] for key in data if key != "content_sha256"}
+    files[MANIFEST] = _json({**rest, "content_sha256": content_sha256(rest)})
 
 
 def _strange(draw: st.DrawFn, whole: Files, other: Files) -> Files:
@@ -265,13 +224,15 @@ def _strange(draw: st.DrawFn, whole: Files, other: Files) -> Files:
     files = dict(whole)
     for _ in range(draw(st.integers(1, 3))):
         change = draw(st.sampled_from(_STRANGE))
-        with contextlib.suppress(KeyError, TypeError, ValueError, AttributeError, yaml.YAMLError):
-            change(draw, files, other)  # an earlier change may have left nothing to read
+        # An earlier change may have left nothing to read.
+        with contextlib.suppress(*_UNREADABLE):
+            change(draw, files, other)
     # Nothing is written below a link: a change may have put files back where another put one.
     for name in [name for name in files if any(inner.startswith(f"{name}/") for inner in files)]:
         del files[name]
     if draw(st.integers(0, 4)):
-        _sealed(files)
+        with contextlib.suppress(*_UNREADABLE):
+            _sealed(files)
     return files
 
 
@@ -280,47 +241,43 @@ def strange_folders(draw: st.DrawFn) -> Case:
     """Read, resume or study strangers' run folders by every verb that takes one."""
     beside = {"precious.txt": PRECIOUS, "elsewhere/precious.txt": PRECIOUS}
     if draw(st.integers(0, 3)) == 0:
-        of_study = dict(home())
-        folders = sorted(
-            str(Path(name).parent) for name in of_study if name.endswith(f"/{MANIFEST}")
-        )
-        one, two = draw(st.permutations(folders))[:2]
-        parts = [_part(of_study, folder) for folder in (one, two)]
-        for folder in (one, two):
-            for name in _part(of_study, folder):
-                del of_study[f"{folder}/{name}"]
+        files = dict(home())
+        folders = [str(Path(name).parent) for name in files if name.endswith(f"/{MANIFEST}")]
+        one, two = draw(st.permutations(sorted(folders)))[:2]
+        parts = [
+            {name: files.pop(f"{folder}/{name}") for name in _names_below(files, folder)}
+            for folder in (one, two)
+        ]
         if draw(st.integers(0, 3)) == 0:
             parts.reverse()
-        made = [_strange(draw, parts[0], parts[1]), parts[1]]
-        for folder, files in zip((one, two), made, strict=True):
-            of_study |= {f"{folder}/{name}": content for name, content in files.items()}
+        files |= _below(one, _strange(draw, *parts)) | _below(two, parts[1])
         verbs = draw(st.sampled_from([("status",), ("status",), ("run", "status"), ("report",)]))
         commands = tuple(("study", verb, "s.yaml", "--home", "home") for verb in verbs)
         beside |= {f"{Path(one).parent}/precious.txt": PRECIOUS}
-        return Case(commands, of_study | beside, tuple(beside))
+        return Case(commands, files | beside, tuple(beside))
     whole, other = draw(st.permutations(runs()))[:2]
-    files = _strange(draw, whole, other)
+    resume = (*RESUME, "--no-train")
+    timeline = ("timeline", "out")
     commands = draw(
         st.sampled_from(
             [
-                (("timeline", "out"),),
-                (("timeline", "out"),),
+                (timeline,),
+                (timeline,),
                 (("compare", "out", "other", "--different-worlds", "--out", "page"),),
                 (("report", "out", "--target", "0.5"),),
-                ((*RESUME, "--no-train"),),
+                (resume,),
                 (RESUME,),
-                ((*RESUME, "--no-train"), ("timeline", "out")),
+                (resume, timeline),
             ]
         )
     )
-    found = {f"out/{name}": content for name, content in files.items()}
-    found |= {f"other/{name}": content for name, content in other.items()}
-    return Case(commands, found | beside, tuple(beside))
+    files = _below("out", _strange(draw, whole, other)) | _below("other", other)
+    return Case(commands, files | beside, tuple(beside))
 
 
-def _part(home: Files, folder: str) -> Files:
-    return {
-        name.removeprefix(f"{folder}/"): raw
-        for name, raw in home.items()
-        if name.startswith(f"{folder}/")
-    }
+def _names_below(files: Files, folder: str) -> list[str]:
+    return [name.removeprefix(f"{folder}/") for name in files if name.startswith(f"{folder}/")]
+
+
+def _below(folder: str, files: Files) -> Files:
+    return {f"{folder}/{name}": content for name, content in files.items()}

@@ -62,15 +62,16 @@ def test_a_case_has_links_and_pipes_and_tells_what_was_changed_behind_them(tmp_p
 
 
 def test_a_fault_of_ones_own_code_may_have_any_text():
-    own = Case((), {}, own_file="own.py", endings=frozenset({-9}))
-    told = "error: --plugin own:Part: f fails: OSError: Input should (/tmp/own.py, line 3)\n"
+    user_case = Case((), {}, user_file="own.py", endings=frozenset({-9}))
+    message = "error: --plugin own:Part: f fails: OSError: Input should (/tmp/own.py, line 3)\n"
 
-    assert faults(Ending(2, "", told, 0.1, 0), own) == []
-    assert faults(Ending(2, "", told, 0.1, 0))
-    assert faults(Ending(-9, "", "", 0.1, 0), own) == []
+    assert faults(Ending(2, "", message, 0.1, 0), user_case) == []
+    assert faults(Ending(2, "", message, 0.1, 0))
+    assert faults(Ending(-9, "", "", 0.1, 0), user_case) == []
     assert faults(Ending(-9, "", "", 0.1, 0))
     assert faults(
-        Ending(1, "", "error: out: unexpected x; this is a bug of fleetsim, report it\n", 0, 0), own
+        Ending(1, "", "error: out: unexpected x; this is a bug of fleetsim, report it\n", 0, 0),
+        user_case,
     )
 
 
@@ -82,7 +83,7 @@ def test_a_good_refusal_has_no_fault():
 
 
 @pytest.mark.parametrize(
-    ("ending", "says"),
+    ("ending", "text"),
     [
         (Ending(None, "", "", float("nan"), 0), "no answer"),
         (Ending(1, "", GOOD_LINE, 0.1, 0), "exit code 1"),
@@ -99,5 +100,5 @@ def test_a_good_refusal_has_no_fault():
         (Ending(0, "", "", 0.1, 1 << 31), "2.00 GiB"),
     ],
 )
-def test_each_rule_finds_what_breaks_it(ending, says):
-    assert any(says in fault for fault in faults(ending))
+def test_each_rule_finds_what_breaks_it(ending, text):
+    assert any(text in fault for fault in faults(ending))

@@ -30,7 +30,7 @@ _PLACE: Final = re.compile(
     r"the runs |[^:;]{1,400}:[0-9 ]|"
     r"[\w.\[\]'\"-]+ (?:=|is|has|must) |[^ ]*/[^ ]* )"
 )
-_WAY_OUT: Final = re.compile(
+_HINT: Final = re.compile(
     r"; [a-z`'{]|: write |must (?:be|have|hold|match|not|return|sum|name)|missing|, not an? |"
     r"did you mean|it is a key of"
 )
@@ -45,49 +45,39 @@ def faults(ending: Ending, case: Case = _PLAIN, *, draws_figures: bool = False) 
     Code of the user's own may end a command by a signal, and make a training diverge (code 1).
     """
     if ending.exit_code is None:
-        return ["hangs or dies: no answer"]
-    found = []
-    said = case.without_own(ending.stderr)
+        return ["hangs: no answer"]
+    text = case.without_user_faults(ending.stderr)
+    unquoted = _QUOTED.sub("''", text)
+    matches = [re.search(pattern, unquoted) for pattern in _FOREIGN]
+    foreign = [f"foreign text {match[0]!r}" for match in matches if match]
     if ending.exit_code in case.endings:
-        return [f"foreign text {text!r}" for text in _matches(said)]
+        return foreign
     # Code 1 says that runs of a study failed, or that a training diverged.
-    may_fail = case.own_file is not None or "runs failed; the page says why" in said
-    if ending.exit_code not in ((0, 1, 2) if may_fail else (0, 2)):
-        found.append(f"exit code {ending.exit_code}")
-    found += ["called a bug of fleetsim"] * ("a bug of fleetsim" in said)
-    found += [f"foreign text {text!r}" for text in _matches(said)]
-    if ending.processor_s > (MOST_OF_PAGES_S if draws_figures else MOST_S):
-        found.append(f"{ending.processor_s:.1f} s of processor time")
-    if ending.grown_byte > MOST_BYTE:
-        found.append(f"{ending.grown_byte / 2**30:.2f} GiB")
-    lines = said.splitlines()
-    if ending.exit_code == 2 and not any(line.startswith("error: ") for line in lines):
-        found.append("exit code 2 without an error line")
-    if len(lines) > MOST_LINES:
-        found.append(f"{len(lines)} lines")
-    for line in lines:
-        found += [f"{what}: {line[:300]!r}" for what in _faults_of(line)]
-    return found
-
-
-def _matches(said: str) -> list[str]:
-    own = _QUOTED.sub("''", said)
-    return [match[0] for pattern in _FOREIGN if (match := re.search(pattern, own))]
+    may_fail = case.user_file is not None or "runs failed; the page says why" in text
+    most_s = MOST_OF_PAGES_S if draws_figures else MOST_S
+    lines = text.splitlines()
+    has_error = any(line.startswith("error: ") for line in lines)
+    allowed = (0, 1, 2) if may_fail else (0, 2)
+    rules = {
+        f"exit code {ending.exit_code}": ending.exit_code not in allowed,
+        "called a bug of fleetsim": "a bug of fleetsim" in text,
+        f"{ending.processor_s:.1f} s of processor time": ending.processor_s > most_s,
+        f"{ending.grown_byte / 2**30:.2f} GiB": ending.grown_byte > MOST_BYTE,
+        "exit code 2 without an error line": ending.exit_code == 2 and not has_error,
+        f"{len(lines)} lines": len(lines) > MOST_LINES,
+    }
+    broken = [rule for rule, is_broken in rules.items() if is_broken]
+    of_lines = [f"{fault}: {line[:300]!r}" for line in lines for fault in _faults_of(line)]
+    return [*foreign, *broken, *of_lines]
 
 
 def _faults_of(line: str) -> list[str]:
-    found = []
-    if len(line) > MOST_CHARACTERS:
-        found.append(f"a line of {len(line)} characters")
-    if not line.isprintable():
-        found.append("not printable")
-    if _MORE.match(line):
-        return found
-    if line.startswith("error: "):
-        if not _PLACE.match(line):
-            found.append("no place")
-        if not _WAY_OUT.search(line):
-            found.append("no way out")
-    elif not line.startswith(("error: ", "warning: ", "note: ")):
-        found.append("neither error nor warning")
-    return found
+    is_error = line.startswith("error: ") and not _MORE.match(line)
+    rules = {
+        f"a line of {len(line)} characters": len(line) > MOST_CHARACTERS,
+        "not printable": not line.isprintable(),
+        "no place": is_error and not _PLACE.match(line),
+        "no way out": is_error and not _HINT.search(line),
+        "neither error nor warning": not line.startswith(("error: ", "warning: ", "note: ")),
+    }
+    return [rule for rule, is_broken in rules.items() if is_broken]

@@ -10,14 +10,14 @@ from matplotlib.lines import Line2D
 
 def line(axes: Axes, label: str) -> Line2D:
     """The line of one entry of the legend."""
-    (found,) = [each for each in axes.get_lines() if each.get_label() == label]
-    return found
+    (match,) = [each for each in axes.get_lines() if each.get_label() == label]
+    return match
 
 
 def dots(axes: Axes) -> Line2D:
     """The only markers without an entry in the legend."""
-    (found,) = [each for each in axes.get_lines() if each.get_marker() == "o"]
-    return found
+    (match,) = [each for each in axes.get_lines() if each.get_marker() == "o"]
+    return match
 
 
 def x_of(drawn: Line2D) -> list[float]:
@@ -30,9 +30,9 @@ def y_of(drawn: Line2D) -> list[float]:
 
 def bars(axes: Axes, label: str) -> BarContainer:
     """The bars of one entry of the legend."""
-    (found,) = [each for each in axes.containers if each.get_label() == label]
-    assert isinstance(found, BarContainer)
-    return found
+    (match,) = [each for each in axes.containers if each.get_label() == label]
+    assert isinstance(match, BarContainer)
+    return match
 
 
 def widths(axes: Axes, label: str) -> list[float]:

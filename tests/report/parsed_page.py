@@ -35,7 +35,7 @@ class ParsedPage(HTMLParser):
 
     def attributes(self, name: str) -> list[str]:
         """Values of an attribute, of all elements."""
-        return [value for _, found in self.elements if (value := found.get(name))]
+        return [value for _, attributes in self.elements if (value := attributes.get(name))]
 
     @property
     def words(self) -> str:

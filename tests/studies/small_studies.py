@@ -76,8 +76,8 @@ class Silent:
     def begin(self, *, num_done: int, missing: Any) -> None:
         self.events.append(("begin", f"{num_done} done, {len(missing)} missing"))
 
-    def set_aside(self, planned: Any, found: Any) -> None:
-        self.events.append(("set aside", f"{planned.name}: {found.folder}: {found.reason}"))
+    def set_aside(self, planned: Any, aside: Any) -> None:
+        self.events.append(("set aside", f"{planned.name}: {aside.folder}: {aside.reason}"))
 
     def started(self, planned: Any) -> None:
         self.events.append(("started", planned.name))
@@ -85,7 +85,7 @@ class Silent:
     def waiting(self, planned: Any) -> None:
         self.events.append(("waiting", planned.name))
 
-    def progress(self, found: Any) -> None:
+    def progress(self, updates: Any) -> None:
         pass
 
     def finished(self, planned: Any) -> None:

@@ -32,7 +32,7 @@ def messages() -> set[str]:
 
     The outline of a scenario is what `fleetsim validate` prints.
     """
-    found = set()
+    texts = set()
     for package in OF_RUNS:
         for file in {*(PACKAGE / package).rglob("*.py")} - {PACKAGE / "scenario" / "outline.py"}:
             for node in ast.walk(ast.parse(file.read_text("utf-8"))):
@@ -40,10 +40,10 @@ def messages() -> set[str]:
                     parts = [
                         one.value if isinstance(one, ast.Constant) else "X" for one in node.values
                     ]
-                    found.add("".join(map(str, parts)))
+                    texts.add("".join(map(str, parts)))
                 elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-                    found.add(node.value)
-    return {text for text in found if "--" in text and "\n" not in text}  # no docstrings
+                    texts.add(node.value)
+    return {text for text in texts if "--" in text and "\n" not in text}  # no docstrings
 
 
 def test_no_fault_of_a_run_advises_an_option_that_a_study_lacks():

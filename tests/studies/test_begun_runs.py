@@ -1,4 +1,4 @@
-"""Runs of studies that were begun elsewhere or by another version; plug-ins that travel again."""
+"""Runs of studies of other platforms or versions, and plug-ins that travel again."""
 
 import importlib
 import sys
@@ -11,8 +11,10 @@ from fleetsim.record.manifest import PlatformRecord, read_manifest, write_manife
 from fleetsim.record.saved_run import open_run
 from fleetsim.simulate import run
 from fleetsim.studies import run_order
+from fleetsim.studies.mixed_platforms import mixtures
 from fleetsim.studies.run_order import PluginSource, carry_out, order_of
-from tests.studies.small_studies import loaded
+from fleetsim.studies.run_store import RunStore
+from tests.studies.small_studies import executed, loaded
 
 
 def begun(study, folder: Path) -> None:
@@ -34,7 +36,7 @@ def finished(study, folder: Path) -> list[int]:
     """Finish the run; return the rounds that were simulated now."""
     rounds: list[int] = []
     order = order_of(study.runs[0], travels=False)
-    carry_out(order, folder, on_progress=lambda scenario, told: rounds.append(told.round))
+    carry_out(order, folder, on_progress=lambda scenario, progress: rounds.append(progress.round))
     return rounds
 
 
@@ -57,10 +59,10 @@ def test_a_run_begun_on_another_platform_begins_anew(study, tmp_path):
     changed(folder, platforms=(other,))
 
     assert finished(study, folder) == [1, 2, 3]
-    found = open_run(folder)
-    assert other not in found.manifest.platforms
+    result = open_run(folder)
+    assert other not in result.manifest.platforms
     alone = run(study.runs[0].scenario, out=tmp_path / "alone", train=False)
-    assert found.manifest.digest == alone.manifest.digest
+    assert result.manifest.digest == alone.manifest.digest
 
 
 def test_a_run_begun_by_another_version_begins_anew(study, tmp_path):
@@ -73,14 +75,34 @@ def test_a_run_begun_by_another_version_begins_anew(study, tmp_path):
     assert read_manifest(folder).versions == here
 
 
+@pytest.mark.slow
+def test_a_mixed_study_says_what_differs_and_how_many_runs_have_it(study, tmp_path):
+    store = RunStore(tmp_path / "home")
+    executed(study, store.home)
+    folder = store.folder(study.runs[0])
+    manifest = read_manifest(folder)
+    here = manifest.platforms[0]
+    other = PlatformRecord.of({**here.features, "numpy": "1.0"}, here.forms)
+
+    assert list(mixtures(study, store)) == []
+
+    changed(folder, platforms=(other,), versions=manifest.versions | {"fleetsim": "0.0.1"})
+    platforms, versions = mixtures(study, store)
+    assert f"on 2 numerical platforms ({here.id}: 3, {other.id}: 1)" in platforms
+    numpy = here.features["numpy"]
+    assert f"numpy (1.0, {numpy})" in platforms or f"numpy ({numpy}, 1.0)" in platforms
+    assert "2 versions of fleetsim" in versions
+    assert "0.0.1: 1" in versions
+
+
 def test_a_plug_in_that_travels_again_with_another_source_is_replaced(monkeypatch):
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     for number in (1, 2):
         run_order.place_plugin(PluginSource("travelled:Mine", f"NUMBER = {number}\n"))
 
-        found = importlib.import_module("travelled").NUMBER
-        assert found == number
+        result = importlib.import_module("travelled").NUMBER
+        assert result == number
     del sys.modules["travelled"]
 
 

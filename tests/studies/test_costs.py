@@ -20,44 +20,44 @@ def test_a_cost_is_that_of_the_round_that_reached_the_target(run):
     target = float(accuracy.iloc[3])
     row = run.rounds[accuracy >= target].iloc[0]
 
-    found = {cost.currency: cost for cost in costs(run, [Target(accuracy=target)], None, None)}
+    result = {cost.currency: cost for cost in costs(run, [Target(accuracy=target)], None, None)}
 
-    assert found["rounds"].cost == row["round"]
-    assert found["seconds"].cost == run.time_to_accuracy(target)
-    assert found["joules"].cost == run.energy_to_accuracy(target)
-    assert all(cost.is_reached for cost in found.values())
+    assert result["rounds"].cost == row["round"]
+    assert result["seconds"].cost == run.time_to_accuracy(target)
+    assert result["joules"].cost == run.energy_to_accuracy(target)
+    assert all(cost.is_reached for cost in result.values())
 
 
 def test_a_run_that_never_reaches_a_target_costs_what_it_spent(run):
     last = run.rounds.iloc[-1]
 
-    found = {cost.currency: cost for cost in costs(run, [Target(accuracy=1.0)], None, None)}
+    result = {cost.currency: cost for cost in costs(run, [Target(accuracy=1.0)], None, None)}
 
-    assert found["seconds"].cost == last["finished_at_s"]
-    assert found["joules"].cost == last["energy_total_j"]
-    assert not any(cost.is_reached for cost in found.values())
+    assert result["seconds"].cost == last["finished_at_s"]
+    assert result["joules"].cost == last["energy_total_j"]
+    assert not any(cost.is_reached for cost in result.values())
 
 
 def test_beyond_a_budget_a_run_counts_as_ended(run):
     target = Target(accuracy=float(run.rounds["accuracy"].max()))
     spent_s = run.time_to_accuracy(target.accuracy)
 
-    found = {
+    result = {
         cost.currency: cost
         for cost in costs(run, [target], None, Budgets(time_s=spent_s / 2, energy_j=1e12))
     }
 
-    assert (found["seconds"].cost, found["seconds"].is_reached) == (spent_s / 2, False)
-    assert found["joules"].is_reached
-    assert found["rounds"].is_reached
+    assert (result["seconds"].cost, result["seconds"].is_reached) == (spent_s / 2, False)
+    assert result["joules"].is_reached
+    assert result["rounds"].is_reached
 
 
 def test_without_targets_the_whole_run_counts(run):
-    found = list(costs(run, [], None, None))
+    result = list(costs(run, [], None, None))
 
-    assert {cost.target for cost in found} == {WHOLE_RUN}
-    assert found[0].cost == 8.0
-    assert all(cost.is_reached for cost in found)
+    assert {cost.target for cost in result} == {WHOLE_RUN}
+    assert result[0].cost == 8.0
+    assert all(cost.is_reached for cost in result)
 
 
 def test_a_smoothed_target_is_reached_by_the_mean_of_evaluated_rounds():
@@ -70,9 +70,6 @@ def test_a_smoothed_target_is_reached_by_the_mean_of_evaluated_rounds():
     assert first_reached(rounds, 0.7) == 2
     assert first_reached(rounds, 0.8, smooth_rounds=2) is None
     assert first_reached(rounds, 0.1, smooth_rounds=6) is None
-
-
-def test_a_mean_that_equals_the_target_reaches_it():
-    rounds = pd.DataFrame({"accuracy": [0.75] * 5 + [0.85] * 5})
-
-    assert first_reached(rounds, 0.8, smooth_rounds=10) == 9
+    # A mean that equals the target reaches it.
+    level = pd.DataFrame({"accuracy": [0.75] * 5 + [0.85] * 5})
+    assert first_reached(level, 0.8, smooth_rounds=10) == 9

@@ -70,8 +70,9 @@ class Waiting(AtOnce):
         return Future()
 
 
-def clustered(client: FakeClient) -> DaskCluster:
-    return DaskCluster(client, "tcp://s:8786")
+def clustered(**workers: dict[str, Any]) -> tuple[DaskCluster, FakeClient]:
+    client = FakeClient({f"tcp://{name}:1": versions for name, versions in workers.items()})
+    return DaskCluster(client, "tcp://s:8786"), client
 
 
 def worker(**versions: Any) -> dict[str, Any]:
@@ -82,22 +83,18 @@ def worker(**versions: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("change", "text"),
     [
         ({"Python": "3.11.4", "torch": "2.13.0+cu126"}, None),
         ({"fleetsim": None}, "has no fleetsim; install fleetsim==0.1.0 there"),
-        (
-            {"torch": "2.14.0"},
-            "has torch 2.14.0, and this process has 2.13.0; install torch==2.13.0 there",
-        ),
-        (
-            {"Python": "3.13.0"},
-            "has Python 3.13.0, and this process has 3.11; install Python 3.11 there",
-        ),
+        ({"torch": "2.14.0"},
+         "has torch 2.14.0, and this process has 2.13.0; install torch==2.13.0 there"),
+        ({"Python": "3.13.0"},
+         "has Python 3.13.0, and this process has 3.11; install Python 3.11 there"),
     ],
-)
-def test_versions_that_do_not_fit_are_named_with_the_way_out_and_builds_do_not_matter(change, says):
-    assert refusal(HERE, {**HERE, **change}) == says
+)  # fmt: skip
+def test_versions_that_do_not_fit_are_named_with_the_way_out_and_builds_do_not_matter(change, text):
+    assert refusal(HERE, {**HERE, **change}) == text
 
 
 def test_a_worker_of_another_numerical_mode_is_refused():
@@ -112,16 +109,14 @@ def test_a_worker_of_another_numerical_mode_is_refused():
 
 
 def test_a_worker_with_other_versions_is_named_before_any_run():
-    workers = {"tcp://a:1": worker(), "tcp://b:2": worker(fleetsim=ModuleNotFoundError("no"))}
-    cluster = clustered(FakeClient(workers))
+    cluster, _ = clustered(a=worker(), b=worker(fleetsim=ModuleNotFoundError("no")))
 
-    with pytest.raises(DataError, match=r"--dask tcp://s:8786: worker tcp://b:2 has no fleetsim;"):
+    with pytest.raises(DataError, match=r"--dask tcp://s:8786: worker tcp://b:1 has no fleetsim;"):
         cluster.look_at_workers()
 
 
 def test_threads_and_missing_workers_are_told():
-    client = FakeClient({})
-    cluster = clustered(client)
+    cluster, client = clustered()
 
     assert "no workers yet" in cluster.look_at_workers()[0]
     client.workers = {"tcp://a:1": worker()}
@@ -131,20 +126,18 @@ def test_threads_and_missing_workers_are_told():
 
 
 def test_workers_that_join_later_are_checked():
-    client = FakeClient({"tcp://a:1": worker()})
-    cluster = clustered(client)
+    cluster, client = clustered(a=worker())
     cluster.look_at_workers()
-    client.workers["tcp://b:2"] = worker(torch="1.0")
+    client.workers["tcp://b:1"] = worker(torch="1.0")
 
     for _ in range(19):
         cluster.progress()
-    with pytest.raises(DataError, match=r"worker tcp://b:2 has torch 1\.0"):
+    with pytest.raises(DataError, match=r"worker tcp://b:1 has torch 1\.0"):
         cluster.progress()
 
 
 def test_two_runs_per_worker_are_given_to_the_scheduler_and_eight_at_least():
-    client = FakeClient({f"tcp://a:{number}": worker() for number in range(6)})
-    cluster = clustered(client)
+    cluster, _ = clustered(**{f"a{number}": worker() for number in range(6)})
     given = 0
     while cluster.has_room:
         cluster.submit(order(str(given)), Path())
@@ -159,8 +152,7 @@ def test_two_runs_per_worker_are_given_to_the_scheduler_and_eight_at_least():
 
 
 def test_progress_of_runs_under_way_comes_back():
-    client = FakeClient({})
-    cluster = clustered(client)
+    cluster, client = clustered()
     cluster.submit(order("mine"), Path())
     client.handler((1.0, ["mine", 0.5, 3, 10.0, None]))
     client.handler((2.0, ["of another study", 0.5, 3, 10.0, None]))
@@ -170,19 +162,13 @@ def test_progress_of_runs_under_way_comes_back():
 
 @pytest.mark.parametrize(
     ("answer", "has_place"),
-    [
-        ("OK", True),
-        ("timed out", False),
-        (ValueError("no nanny"), False),
-        (KeyError("tcp"), True),
-        (OSError("Timed out"), None),
-    ],
+    [("OK", True), ("timed out", False), (ValueError("no nanny"), False), (KeyError("tcp"), True),
+     (OSError("Timed out"), None)],
     ids=["begins anew", "hangs", "no nanny", "has gone", "scheduler has gone"],
-)
+)  # fmt: skip
 def test_a_run_that_is_given_up_frees_its_worker_if_that_begins_anew(answer, has_place):
-    client = FakeClient({"tcp://a:1": worker()})
+    cluster, client = clustered(a=worker())
     client.restart = answer
-    cluster = clustered(client)
     future = cluster.submit(order("mine"), Path())
     client.handler((1.0, ["mine", "tcp://a:1"]))
     cluster.progress()
@@ -198,8 +184,7 @@ def test_a_run_that_is_given_up_frees_its_worker_if_that_begins_anew(answer, has
 
 
 def test_a_repeated_run_has_not_begun_until_a_worker_says_so():
-    client = FakeClient({})
-    cluster = clustered(client)
+    cluster, client = clustered()
     cluster.submit(order("mine"), Path()).cancel()
     client.handler((1.0, ["mine", "tcp://a:1"]))
     cluster.progress()
@@ -211,8 +196,7 @@ def test_a_repeated_run_has_not_begun_until_a_worker_says_so():
 
 
 def test_a_lost_connection_ends_the_study_in_one_line():
-    client = FakeClient({})
-    cluster = clustered(client)
+    cluster, client = clustered()
     client.status = "connecting"
 
     with pytest.raises(DataError, match="the connection is lost; complete runs are kept"):

@@ -39,9 +39,9 @@ class Watches(Silent):
         self.keys: set[str] = set()
         self._at_first = at_first
 
-    def progress(self, found):
-        is_first = found and not self.keys
-        self.keys |= {each.key for each in found}
+    def progress(self, updates):
+        is_first = updates and not self.keys
+        self.keys |= {each.key for each in updates}
         if is_first:
             self._at_first()
 

@@ -30,12 +30,12 @@ def costs(currency="joules", **by_arm):
 
 
 def test_every_arm_has_a_summary_in_the_order_of_the_study():
-    found = evidence.summaries(costs(b=[4.0, -6.0], a=[1.0, 3.0]), ["a", "b"])
+    result = evidence.summaries(costs(b=[4.0, -6.0], a=[1.0, 3.0]), ["a", "b"])
 
-    assert found["arm"].tolist() == ["a", "b"]
-    assert found["num_reached"].tolist() == [2, 1]
-    assert found["restricted_mean"].tolist() == [2.0, 5.0]
-    assert found["mean"].isna().tolist() == [False, True]
+    assert result["arm"].tolist() == ["a", "b"]
+    assert result["num_reached"].tolist() == [2, 1]
+    assert result["restricted_mean"].tolist() == [2.0, 5.0]
+    assert result["mean"].isna().tolist() == [False, True]
 
 
 def test_arms_are_compared_by_the_seeds_that_both_have():
@@ -53,25 +53,25 @@ def test_p_values_are_adjusted_over_the_arms_of_a_family():
     base = [10.0, 11.0, 9.0, 12.0, 10.0]
     table = costs(base=base, half=[5.0, 5.6, 4.4, 6.1, 5.0], same=[10.2, 10.8, 9.3, 11.6, 10.1])
 
-    found = evidence.verdicts(table, ["base", "half", "same"], "base")
+    result = evidence.verdicts(table, ["base", "half", "same"], "base")
 
-    smaller, larger = sorted(found["p_t"])
+    smaller, larger = sorted(result["p_t"])
     # Holm: the smaller of two p-values is doubled, the larger is not less than that.
-    assert sorted(found["p_holm"]) == pytest.approx([2 * smaller, max(2 * smaller, larger)])
-    assert dict(zip(found["arm"], found["kind"], strict=True)) == {
+    assert sorted(result["p_holm"]) == pytest.approx([2 * smaller, max(2 * smaller, larger)])
+    assert dict(zip(result["arm"], result["kind"], strict=True)) == {
         "half": "less",
         "same": "undecided",
     }
 
 
 def test_a_single_seed_is_no_evidence():
-    found = evidence.verdicts(
+    result = evidence.verdicts(
         costs(base=[2.0], b=[1.0]), ["base", "b"], "base", doubtful=["deadline_s=60"]
     )
 
-    assert found["kind"].tolist() == ["one seed"]
-    assert "one seed: no evidence" in found["sentence"][0]
-    assert "plausible fleets" not in found["sentence"][0]
+    assert result["kind"].tolist() == ["one seed"]
+    assert "one seed: no evidence" in result["sentence"][0]
+    assert "plausible fleets" not in result["sentence"][0]
 
 
 def test_with_drawn_devices_the_sentence_says_how_often_the_ranking_survives():
@@ -100,8 +100,8 @@ def test_differences_of_accuracies_are_paired_by_seed():
     table = pd.DataFrame(
         [
             {"condition": "", "arm": arm, "seed": seed, "measure": "final", "accuracy": value}
-            for arm, own in values.items()
-            for seed, value in enumerate(own)
+            for arm, of_arm in values.items()
+            for seed, value in enumerate(of_arm)
         ]
     )
 
@@ -111,10 +111,3 @@ def test_differences_of_accuracies_are_paired_by_seed():
     assert row["difference"] == pytest.approx(0.02)
     half = 4.302653 * 0.01 / math.sqrt(3.0)
     assert (row["low"], row["high"]) == pytest.approx((0.02 - half, 0.02 + half), abs=1e-6)
-
-
-def test_a_study_without_complete_runs_has_empty_evidence():
-    empty = costs(base=[1.0]).iloc[:0]
-
-    assert evidence.summaries(empty, ["base"]).empty
-    assert evidence.verdicts(empty, ["base", "b"], "base").empty

@@ -41,9 +41,9 @@ def test_the_runs_of_a_study_are_the_runs_of_their_scenarios(tmp_path):
     assert (done.num_found, done.num_made, done.failures) == (0, 4, {})
     for number, planned in enumerate(study.runs):
         alone = run(planned.scenario, out=tmp_path / str(number), train=False)
-        found = store.open(planned)
-        assert found is not None
-        assert found.manifest.digest == alone.manifest.digest
+        result = store.open(planned)
+        assert result is not None
+        assert result.manifest.digest == alone.manifest.digest
 
 
 @pytest.mark.slow
@@ -63,13 +63,13 @@ def test_only_runs_that_no_study_has_made_are_made(home, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("fault", "says"),
+    ("fault", "text"),
     [
         (OSError(28, "disk full"), "OSError: [Errno 28] disk full"),
         (CancelledError(), "its executor has cancelled it"),
     ],
 )
-def test_a_failed_run_is_repeated_after_the_others(tmp_path, fault, says):
+def test_a_failed_run_is_repeated_after_the_others(tmp_path, fault, text):
     watcher, executor = Silent(), AtOnce(fault)
 
     done = executed(loaded(tmp_path), tmp_path / "home", executor, watcher)
@@ -77,12 +77,12 @@ def test_a_failed_run_is_repeated_after_the_others(tmp_path, fault, says):
     assert done.failures == {}
     assert executor.num_tasks == 5
     repeated = [text for kind, text in watcher.events if kind == "repeated"]
-    assert repeated == [f"random, seed 1: {says}"]
+    assert repeated == [f"random, seed 1: {text}"]
     assert watcher.events[-1] == ("finished", "random, seed 1")
 
 
 @pytest.mark.slow
-def test_a_run_that_fails_twice_is_on_record_and_the_others_go_on(tmp_path):
+def test_a_run_that_fails_twice_is_on_record_until_it_succeeds_and_the_others_go_on(tmp_path):
     study, store = loaded(tmp_path), RunStore(tmp_path / "home")
     fault = DataError("net.csv:3: broken; repair it")
     executor = AtOnce(fault, None, None, None, fault)
@@ -95,6 +95,9 @@ def test_a_run_that_fails_twice_is_on_record_and_the_others_go_on(tmp_path):
     rows = tables_of(study, store).runs
     assert rows["status"].tolist() == ["failed", "done", "done", "done"]
     assert rows["reason"].tolist()[0] == "net.csv:3: broken; repair it"
+    executed(study, store.home)
+    assert store.failures("small") == {}
+    assert tables_of(study, store).runs["status"].eq("done").all()
 
 
 def cut(path):
@@ -116,8 +119,8 @@ DAMAGES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "damage", "says"), DAMAGES)
-def test_a_damaged_run_is_named_by_the_report_and_left_out(home, tmp_path, name, damage, says):
+@pytest.mark.parametrize(("name", "damage", "text"), DAMAGES)
+def test_a_damaged_run_is_named_by_the_report_and_left_out(home, tmp_path, name, damage, text):
     study, store = loaded(tmp_path), RunStore(home)
     first = study.runs[0]
     damage(store.folder(first) / name)
@@ -127,7 +130,7 @@ def test_a_damaged_run_is_named_by_the_report_and_left_out(home, tmp_path, name,
     assert tables.runs["status"].tolist() == ["damaged", "done", "done", "done"]
     reason = tables.runs["reason"].tolist()[0]
     assert str(store.folder(first) / name) in reason
-    assert says in reason
+    assert text in reason
     assert reason.endswith("; `fleetsim study run` repeats the run and keeps this folder")
     assert "\n" not in reason
     assert store.damage(first) == reason
@@ -185,17 +188,6 @@ def test_a_damaged_checkpoint_is_set_aside_too(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_failure_is_forgotten_when_the_run_succeeds(tmp_path):
-    study, store = loaded(tmp_path), RunStore(tmp_path / "home")
-    executed(study, store.home, AtOnce(OSError("a"), None, None, None, OSError("b")))
-
-    executed(study, store.home)
-
-    assert store.failures("small") == {}
-    assert tables_of(study, store).runs["status"].eq("done").all()
-
-
-@pytest.mark.slow
 def test_files_of_another_run_are_not_accepted(tmp_path):
     class Mixed(AtOnce):
         """Returns the tasks of the first run with every manifest."""
@@ -224,28 +216,28 @@ def test_a_study_is_not_executed_twice_at_a_time(tmp_path):
 
 @pytest.mark.slow
 def test_own_files_travel_and_the_run_says_where_they_are_here(tmp_path):
-    own = tmp_path / "here" / "mine.yaml"
-    own.parent.mkdir()
-    shutil.copy(bundled.folder("devices") / "pixel-6.yaml", own)
-    study = loaded(tmp_path, overrides={"stop.rounds": 2, "fleet.devices": {str(own): 1.0}})
+    profile = tmp_path / "here" / "mine.yaml"
+    profile.parent.mkdir()
+    shutil.copy(bundled.folder("devices") / "pixel-6.yaml", profile)
+    study = loaded(tmp_path, overrides={"stop.rounds": 2, "fleet.devices": {str(profile): 1.0}})
     store = RunStore(tmp_path / "home")
     alone = run(study.runs[0].scenario, out=tmp_path / "alone", train=False)
-    content = own.read_bytes()
+    content = profile.read_bytes()
 
     class Elsewhere(AtOnce):
         """Another machine, where the file does not exist."""
 
         def submit(self, task, /, *arguments, **named):
-            own.unlink()
+            profile.unlink()
             future = super().submit(task, *arguments, **named)
-            own.write_bytes(content)
+            profile.write_bytes(content)
             return future
 
     executed(study, store.home, Elsewhere())
 
-    found = store.open(study.runs[0])
-    assert found is not None
-    assert found.manifest.digest == alone.manifest.digest
-    assert found.manifest.scenario_hash == alone.manifest.scenario_hash
-    assert list(found.scenario["fleet"]["devices"]) == [str(own)]
-    assert open_run(found.folder).clients["device"].unique().tolist() == ["mine"]
+    result = store.open(study.runs[0])
+    assert result is not None
+    assert result.manifest.digest == alone.manifest.digest
+    assert result.manifest.scenario_hash == alone.manifest.scenario_hash
+    assert list(result.scenario["fleet"]["devices"]) == [str(profile)]
+    assert open_run(result.folder).clients["device"].unique().tolist() == ["mine"]

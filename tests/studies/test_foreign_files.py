@@ -42,35 +42,35 @@ def store(complete: Path, tmp_path: Path) -> RunStore:
     return RunStore(shutil.copytree(complete, tmp_path / "home"))
 
 
-def swap(own: Path, arm: Path, seed: Path) -> None:
-    away = own.with_name("away")
-    own.rename(away)
-    arm.rename(own)
+def swap(folder: Path, arm: Path, seed: Path) -> None:
+    away = folder.with_name("away")
+    folder.rename(away)
+    arm.rename(folder)
     away.rename(arm)
 
 
-def copy_seed(own: Path, arm: Path, seed: Path) -> None:
-    shutil.rmtree(own)
-    shutil.copytree(seed, own)
+def copy_seed(folder: Path, arm: Path, seed: Path) -> None:
+    shutil.rmtree(folder)
+    shutil.copytree(seed, folder)
 
 
 def taken(name: str) -> Change:
-    return lambda own, arm, seed: shutil.copy(seed / name, own / name)
+    return lambda folder, arm, seed: shutil.copy(seed / name, folder / name)
 
 
 def cut(name: str) -> Change:
-    def change(own: Path, arm: Path, seed: Path) -> None:
-        whole = (own / name).read_bytes()
-        (own / name).write_bytes(whole[: len(whole) // 2])
+    def change(folder: Path, arm: Path, seed: Path) -> None:
+        whole = (folder / name).read_bytes()
+        (folder / name).write_bytes(whole[: len(whole) // 2])
 
     return change
 
 
 def edited(old: str, new: str, name: str = MANIFEST) -> Change:
-    def change(own: Path, arm: Path, seed: Path) -> None:
-        text = (own / name).read_text("utf-8")
+    def change(folder: Path, arm: Path, seed: Path) -> None:
+        text = (folder / name).read_text("utf-8")
         assert old in text
-        (own / name).write_text(text.replace(old, new, 1), "utf-8")
+        (folder / name).write_text(text.replace(old, new, 1), "utf-8")
 
     return change
 
@@ -78,24 +78,24 @@ def edited(old: str, new: str, name: str = MANIFEST) -> Change:
 def sealed_again(**changes: object) -> Change:
     """Change keys of the manifest, as by a program that knows its form."""
 
-    def change(own: Path, arm: Path, seed: Path) -> None:
-        write_manifest(own, read_manifest(own).model_copy(update=changes))
+    def change(folder: Path, arm: Path, seed: Path) -> None:
+        write_manifest(folder, read_manifest(folder).model_copy(update=changes))
 
     return change
 
 
-def slower(own: Path, arm: Path, seed: Path) -> None:
-    table = pq.read_table(own / "rounds.parquet")
+def slower(folder: Path, arm: Path, seed: Path) -> None:
+    table = pq.read_table(folder / "rounds.parquet")
     later = [second + 1.0 for second in table["finished_at_s"].to_pylist()]
     place = table.schema.get_field_index("finished_at_s")
-    pq.write_table(table.set_column(place, "finished_at_s", [later]), own / "rounds.parquet")
+    pq.write_table(table.set_column(place, "finished_at_s", [later]), folder / "rounds.parquet")
 
 
-def never_begun(own: Path, arm: Path, seed: Path) -> None:
+def never_begun(folder: Path, arm: Path, seed: Path) -> None:
     """Leave the folder of another run, unfinished, in place of the complete one."""
-    copy_seed(own, arm, seed)
+    copy_seed(folder, arm, seed)
     unfinished = {"status": "interrupted", "digest": None, "stop_rule": None}
-    write_manifest(own, read_manifest(own).model_copy(update=unfinished))
+    write_manifest(folder, read_manifest(folder).model_copy(update=unfinished))
 
 
 RUNS: dict[str, tuple[Change, str]] = {
@@ -125,9 +125,9 @@ RUNS: dict[str, tuple[Change, str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("change", "says"), RUNS.values(), ids=RUNS)
+@pytest.mark.parametrize(("change", "text"), RUNS.values(), ids=RUNS)
 def test_a_folder_that_is_not_that_of_its_run_is_found(
-    change: Change, says: str, store: RunStore, tmp_path: Path
+    change: Change, text: str, store: RunStore, tmp_path: Path
 ):
     study = loaded(tmp_path)
     first, other_arm, other_seed, _ = study.runs
@@ -137,7 +137,7 @@ def test_a_folder_that_is_not_that_of_its_run_is_found(
 
     reason = store.damage(first)
     assert reason is not None
-    assert says in reason
+    assert text in reason
     assert str(store.folder(first)) in reason
     assert "\n" not in reason
     assert tables_of(study, store).runs["status"].tolist()[0] == "damaged"
@@ -147,7 +147,7 @@ def test_a_folder_that_is_not_that_of_its_run_is_found(
         collected(study, store, Wanted())
     watcher = Silent()
     executed(study, store.home, watcher=watcher)
-    assert [text for kind, text in watcher.events if kind == "set aside" and says in text]
+    assert [event for event in watcher.events if event[0] == "set aside" and text in event[1]]
     assert tables_of(study, store).runs["status"].eq("done").all()
     assert store.damage(first) is None
     assert read_manifest(store.folder(first)).digest == digest
@@ -172,8 +172,6 @@ def test_failures_of_another_study_are_not_taken(tmp_path: Path):
     with pytest.raises(DataError, match=r"failures\.json: is that of study 'one'; delete it$"):
         store.failures("two")
 
-
-# --- checkpoints ----------------------------------------------------------------------------------
 
 SMALL = ["fleet.size=6", "server.cohort=2", "stop.rounds=3", "checkpoint.every_rounds=1"]
 
@@ -261,9 +259,9 @@ CHECKPOINTS: dict[str, tuple[Callable[[Path], None], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("change", "says"), CHECKPOINTS.values(), ids=CHECKPOINTS)
+@pytest.mark.parametrize(("change", "text"), CHECKPOINTS.values(), ids=CHECKPOINTS)
 def test_a_checkpoint_that_is_not_of_the_run_is_not_resumed(
-    change: Callable[[Path], None], says: str, tmp_path: Path
+    change: Callable[[Path], None], text: str, tmp_path: Path
 ):
     folder = tmp_path / "own"
     begun(folder)
@@ -274,7 +272,7 @@ def test_a_checkpoint_that_is_not_of_the_run_is_not_resumed(
 
     message = str(caught.value)
     assert message.startswith(str(folder / FOLDER))
-    assert says in message
+    assert text in message
     assert message.endswith(f"delete {folder / FOLDER} and run afresh")
     assert "\n" not in message
     shutil.rmtree(folder / FOLDER)

@@ -26,8 +26,8 @@ class KillsOne(Silent):
         super().__init__()
         self.has_killed = False
 
-    def progress(self, found):
-        if found and not self.has_killed:
+    def progress(self, updates):
+        if updates and not self.has_killed:
             self.has_killed = True
             multiprocessing.active_children()[0].kill()
 
@@ -75,8 +75,8 @@ def processes_below(parent: int) -> list[int]:
             continue  # it has ended
         if fields[0] != "Z":
             parents.setdefault(int(fields[1]), []).append(int(status.parent.name))
-    own = parents.get(parent, [])
-    return [*own, *(each for child in own for each in processes_below(child))]
+    children = parents.get(parent, [])
+    return [*children, *(each for child in children for each in processes_below(child))]
 
 
 def is_alive(process: int) -> bool:

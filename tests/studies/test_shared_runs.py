@@ -15,7 +15,6 @@ from fleetsim.record import run_folder
 from fleetsim.record.run_folder import RunIsBusyError, locked
 from fleetsim.record.saved_run import open_run
 from fleetsim.simulate import run
-from fleetsim.studies.display import Lines
 from fleetsim.studies.run_order import carry_out_and_return, order_of, receive
 from fleetsim.studies.run_store import RunStore
 from fleetsim.studies.study import load_study
@@ -33,7 +32,7 @@ class Releases(Silent):
         self._lock, self._at_end = lock, at_end
         self._num_looks = 0
 
-    def progress(self, found):
+    def progress(self, updates):
         self._num_looks += 1
         if self._num_looks == 6:
             self._at_end()
@@ -132,24 +131,9 @@ def test_a_damaged_run_that_another_process_holds_is_not_renamed(tmp_path):
         assert store.set_damaged_aside(first) is None
 
     assert store.folder(first).is_dir()
-    found = store.set_damaged_aside(first)
-    assert found is not None
+    aside = store.set_damaged_aside(first)
+    assert aside is not None
     assert not store.folder(first).exists()
-
-
-def test_lines_say_that_another_process_makes_a_run(tmp_path):
-    said: list[str] = []
-    now_s = 0.0
-    lines = Lines(said.append, lambda: now_s)
-    first = loaded(tmp_path).runs[0]
-
-    lines.begin(num_done=0, missing=[first])
-    lines.waiting(first)
-    now_s = 40.0
-    lines.progress([])
-
-    assert "random, seed 1 is being made by another process" in said[1]
-    assert said[2].startswith("0 of 1 runs done, 1 made by another process")
 
 
 @pytest.mark.one_in(2)
@@ -171,7 +155,7 @@ def test_two_studies_in_two_processes_share_a_run(is_killed, tmp_path):
         )
 
     study, store = load_study(tmp_path / "two" / "small.yaml"), RunStore(home)
-    shared, own = study.runs
+    shared, other = study.runs
     one = started("one")
     deadline = time.monotonic() + MOST_S
     while not run_folder.is_busy(store.folder(shared)):
@@ -189,12 +173,12 @@ def test_two_studies_in_two_processes_share_a_run(is_killed, tmp_path):
         one.send_signal(signal.SIGKILL)
     for process in making[is_killed:]:
         os.kill(process, signal.SIGCONT)
-    said, _ = two.communicate(timeout=MOST_S)
+    output, _ = two.communicate(timeout=MOST_S)
     one.communicate(timeout=MOST_S)
 
-    assert two.returncode == 0, said
+    assert two.returncode == 0, output
     assert one.returncode == (-signal.SIGKILL if is_killed else 0)
-    assert "failed" not in said
-    for planned in (shared, own):
+    assert "failed" not in output
+    for planned in (shared, other):
         alone = run(planned.scenario, out=tmp_path / planned.key, train=False)
         assert open_run(store.folder(planned)).manifest.digest == alone.manifest.digest

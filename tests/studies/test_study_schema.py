@@ -13,8 +13,10 @@ SCHEMA = schema()
 
 def broken(data):
     """Places where data breaks the schema, with the keyword that it breaks."""
-    found = jsonschema.Draft202012Validator(SCHEMA).iter_errors(data)
-    return ["".join(f"/{key}" for key in one.absolute_path) + f": {one.validator}" for one in found]
+    problems = jsonschema.Draft202012Validator(SCHEMA).iter_errors(data)
+    return [
+        "".join(f"/{key}" for key in one.absolute_path) + f": {one.validator}" for one in problems
+    ]
 
 
 @pytest.mark.parametrize("name", bundled.names("studies"))
@@ -23,7 +25,7 @@ def test_every_bundled_study_fits_the_schema(name):
 
 
 @pytest.mark.parametrize(
-    ("changes", "says"),
+    ("changes", "place"),
     [
         ({"arm": {}}, ": additionalProperties"),
         ({"arms": {}}, "/arms: minProperties"),
@@ -39,9 +41,9 @@ def test_every_bundled_study_fits_the_schema(name):
         ({"name": "a b"}, "/name: pattern"),
     ],
 )
-def test_what_a_study_refuses_breaks_the_schema(changes, says):
+def test_what_a_study_refuses_breaks_the_schema(changes, place):
     assert broken(STUDY) == []
-    assert says in broken(STUDY | changes)
+    assert place in broken(STUDY | changes)
 
 
 def test_every_key_has_a_description():

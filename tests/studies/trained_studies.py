@@ -18,10 +18,10 @@ def assert_same(study: Study, store: RunStore, alone: Mapping[str, Run]) -> None
         folder, other = store.folder(planned), alone[planned.key].folder
         for name in TABLES:
             assert (folder / name).read_bytes() == (other / name).read_bytes(), name
-        found, there = read_manifest(folder), read_manifest(other)
-        assert found.digest == there.digest
-        assert found.platforms == there.platforms
-        assert found.scenario_hash == there.scenario_hash
+        here, there = read_manifest(folder), read_manifest(other)
+        assert here.digest == there.digest
+        assert here.platforms == there.platforms
+        assert here.scenario_hash == there.scenario_hash
 
 
 def wait_for(condition: Callable[[], object]) -> None:

@@ -8,11 +8,6 @@ from fleetsim.report import quantities
 from fleetsim.report.figures import style
 
 
-def has_batteries(rounds: pd.DataFrame) -> bool:
-    """Return whether a rounds table has battery columns and rows."""
-    return "num_off" in rounds and len(rounds) > 0
-
-
 @style.house_style()
 def levels(rounds: pd.DataFrame) -> Figure:
     """Draw battery levels, and clients that can take part or are off, at the end of every round."""

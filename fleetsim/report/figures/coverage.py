@@ -32,16 +32,15 @@ def coverage(shares: Mapping[str, FloatArray], counts: Mapping[str, IntArray]) -
     Both by the labels of runs: the share after every round [R], the times of each client [N].
     """
     is_one = len(counts) == 1
-    (own, *_) = counts.values()
-    has_clients = is_one and own.size <= MAX_CLIENTS
+    (first, *_) = counts.values()
+    has_clients = is_one and first.size <= MAX_CLIENTS
     figure = style.new_figure(
         style.WIDTH_IN, 6.6 if has_clients else 4.4, title="Spread of selections over the fleet"
     )
+    rows = [["seen", "often"], ["client", "client"]]
+    panels = figure.subplot_mosaic(rows if has_clients else rows[:1])
     if has_clients:
-        panels = figure.subplot_mosaic([["seen", "often"], ["client", "client"]])
-        _by_client(panels["client"], own)
-    else:
-        panels = figure.subplot_mosaic([["seen", "often"]])
+        _by_client(panels["client"], first)
     styles = style.series(len(counts))
     _seen(panels["seen"], shares, styles)
     _often(panels["often"], counts, styles)
@@ -85,13 +84,13 @@ def _seen(axes: Axes, shares: Mapping[str, FloatArray], styles: list[tuple[str, 
 
 def _often(axes: Axes, counts: Mapping[str, IntArray], styles: list[tuple[str, str]]) -> None:
     edges = bin_edges(
-        max(int(own.max(initial=0)) for own in counts.values()),
-        max(own.size for own in counts.values()),
+        max(int(times.max(initial=0)) for times in counts.values()),
+        max(times.size for times in counts.values()),
     )
     is_one = len(counts) == 1
     sizes = []
-    for (label, own), (color, dash) in zip(counts.items(), styles, strict=True):
-        num, _ = np.histogram(own, edges)
+    for (label, times), (color, dash) in zip(counts.items(), styles, strict=True):
+        num, _ = np.histogram(times, edges)
         sizes.append(num)
         # A class of one count is centred on it.
         axes.stairs(
@@ -126,14 +125,14 @@ def _often(axes: Axes, counts: Mapping[str, IntArray], styles: list[tuple[str, s
         style.in_whole_numbers(axes.yaxis)
 
 
-def _by_client(axes: Axes, own: IntArray) -> None:
-    axes.bar(np.arange(own.size), own, width=0.85, color=style.BLUE)
-    axes.axhline(float(own.mean()), color=style.INK, linewidth=1.0, linestyle="--")
+def _by_client(axes: Axes, times: IntArray) -> None:
+    axes.bar(np.arange(times.size), times, width=0.85, color=style.BLUE)
+    axes.axhline(float(times.mean()), color=style.INK, linewidth=1.0, linestyle="--")
     axes.set(
         title="times selected of each client; dashed: mean",
         xlabel="client",
         ylabel="times selected",
-        xlim=(-0.8, own.size - 0.2),
+        xlim=(-0.8, times.size - 0.2),
     )
     axes.grid(visible=False, axis="x")
     style.in_whole_numbers(axes.xaxis, axes.yaxis)

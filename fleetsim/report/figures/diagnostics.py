@@ -76,8 +76,8 @@ def split(entries: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, pd.DataFrame]]
     first, last = int(entries["round"].min()), int(entries["round"].max())
     numbers = entries[~is_curve].pivot_table(index="round", columns="name", values="value")
     curves = {
-        str(name): own.pivot_table(index="round", columns="step", values="value")
-        for name, own in entries[is_curve].groupby("name")
+        str(name): rows.pivot_table(index="round", columns="step", values="value")
+        for name, rows in entries[is_curve].groupby("name")
     }
     return numbers.reindex(np.arange(first, last + 1)), curves
 
@@ -90,8 +90,8 @@ def rank_correlation(expected: FloatArray, realised: FloatArray) -> float | None
     """
     if len(expected) < 3 or np.ptp(expected) == 0.0 or np.ptp(realised) == 0.0:
         return None
-    found = pd.Series(expected).rank().corr(pd.Series(realised).rank())
-    return round(float(found), 12)
+    correlation = pd.Series(expected).rank().corr(pd.Series(realised).rank())
+    return round(float(correlation), 12)
 
 
 def _panels(
@@ -128,8 +128,8 @@ def _against(axes: Axes, pairs: pd.DataFrame, shades: Normalize) -> None:
     """Draw the outcome against what was expected, a dot for each round with both."""
     _, outcome = pairs.columns
     axes.scatter(pairs[_EXPECTED], pairs[outcome], c=pairs.index, cmap=_COLORS, norm=shades, s=16)
-    found = rank_correlation(pairs[_EXPECTED].to_numpy(), pairs[outcome].to_numpy())
-    rank = "" if found is None else f", rank correlation {found:.2f}"
+    correlation = rank_correlation(pairs[_EXPECTED].to_numpy(), pairs[outcome].to_numpy())
+    rank = "" if correlation is None else f", rank correlation {correlation:.2f}"
     axes.set(title=f"{outcome} against expected{rank}", xlabel=_EXPECTED, ylabel=str(outcome))
 
 

@@ -64,8 +64,8 @@ def energy_by_client(
     figure = style.new_figure(style.WIDTH_IN, 4.4, title=title)
     left, right = figure.subplots(1, 2, width_ratios=(2, 3))
     _curve(left, energy_j.to_numpy(dtype=np.float64), who)
-    own = entries[entries["client"].isin(top)]
-    shown = grid(own, ("client", list(top[::-1])), ("fate", present(own, "fate", FATES)))
+    of_top = entries[entries["client"].isin(top)]
+    shown = grid(of_top, ("client", list(top[::-1])), ("fate", present(of_top, "fate", FATES)))
     shown = shown[shown.sum(axis=1) > 0.0]
     devices = clients.set_index("client")["device"]
     shown.index = pd.Index([f"{devices[client]}  #{client}" for client in shown.index])

@@ -13,6 +13,8 @@ from fleetsim.report.figures import style
 
 MAX_ROWS = 40
 _ROW_IN = 0.2
+_MARKERS = "oXsvDPd<h*"
+"""Markers of the outcomes, in the order of their colours."""
 
 
 def round_with_longest_waiting(rounds: pd.DataFrame) -> int | None:
@@ -99,13 +101,13 @@ def _draw(axes: Axes, shown: pd.DataFrame, row: pd.Series[float], deadline_s: fl
             linestyle=":",
             label="deadline",
         )
-    for outcome, color in style.OUTCOMES.items():
+    for (outcome, color), marker in zip(style.OUTCOMES.items(), _MARKERS, strict=True):
         ended = outcomes == outcome
         if ended.any():
             axes.plot(
                 finished[ended],
                 lanes[ended],
-                marker=_MARKERS[outcome],
+                marker=marker,
                 color=color,
                 markersize=6,
                 markeredgecolor=style.INK,
@@ -123,17 +125,3 @@ def _draw(axes: Axes, shown: pd.DataFrame, row: pd.Series[float], deadline_s: fl
     axes.set_xlim(0.0, 1.03 * axes.get_xlim()[1])
     axes.set_xlabel(f"time since dispatch ({unit})")
     axes.grid(visible=False, axis="y")
-
-
-_MARKERS: dict[str, str] = {
-    Outcome.DELIVERED: "o",
-    Outcome.LATE: "X",
-    Outcome.OFFLINE: "s",
-    Outcome.BATTERY: "v",
-    Outcome.LINK: "D",
-    Outcome.CRASHED: "P",
-    Outcome.MEMORY: "d",
-    Outcome.CANCELLED: "<",
-    Outcome.STALE: "h",
-    Outcome.REFUSED: "*",
-}

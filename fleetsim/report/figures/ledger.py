@@ -45,8 +45,8 @@ def by_component_and_fate(entries: pd.DataFrame) -> Figure:
     panels = figure.subplots(1, len(purposes), sharey=True, squeeze=False)[0]
     fates = present(entries, "fate", FATES)
     for axes, purpose in zip(panels, purposes, strict=True):
-        own = entries[entries["purpose"] == purpose]
-        joules = grid(own, ("component", components), ("fate", fates))
+        of_purpose = entries[entries["purpose"] == purpose]
+        joules = grid(of_purpose, ("component", components), ("fate", fates))
         stack_fates(axes, joules.rename(index=COMPONENT_NAMES))
         axes.set_title(PURPOSES[purpose])
     style.legend_below(figure, panels[0])
@@ -58,7 +58,7 @@ def side_by_side(ledgers: Mapping[str, pd.DataFrame]) -> Figure:
     """Draw the ledgers of runs by their labels: joules by component, and by energy outcome."""
     labels = list(ledgers)[::-1]
     entries = pd.concat(
-        [found.assign(run=label) for label, found in ledgers.items()], ignore_index=True
+        [entries.assign(run=label) for label, entries in ledgers.items()], ignore_index=True
     )
     if entries.empty:
         return style.empty_figure("Energy ledgers", "no energy was spent")
@@ -98,5 +98,5 @@ def grid(
 
 def present(entries: pd.DataFrame, key: str, names: Iterable[str]) -> list[str]:
     """Return the names that a column of a ledger holds, in the order given."""
-    found = set(entries[key])
-    return [str(name) for name in names if name in found]
+    held = set(entries[key])
+    return [str(name) for name in names if name in held]

@@ -51,11 +51,11 @@ def side_by_side(entries: Mapping[str, pd.DataFrame]) -> Figure:
     """Draw mean opinions of runs by round; a run without opinions still reserves its colour."""
     figure = style.new_figure(style.WIDTH_IN, 4.4, title="Mean opinion of the clients, by round")
     axes = figure.subplots()
-    for (label, own), (color, dash) in zip(
+    for (label, frame), (color, dash) in zip(
         entries.items(), style.series(len(entries)), strict=True
     ):
-        if len(own):
-            means = averages(own)
+        if len(frame):
+            means = averages(frame)
             axes.plot(
                 means.index, means, color=color, linestyle=dash, label=label, marker=_marker(means)
             )

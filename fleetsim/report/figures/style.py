@@ -227,8 +227,8 @@ def encode(figure: Figure, suffixes: Iterable[str] = FORMATS) -> dict[str, bytes
 def save(figure: Figure, folder: Path, stem: str, formats: Iterable[str] = FORMATS) -> bytes:
     """Write a file STEM.FORMAT of each format, atomically; return the SVG."""
     hint = "make the folder writable, then ask for the report again"
-    wanted = list(dict.fromkeys(formats))
-    encoded = encode(figure, dict.fromkeys(["svg", *wanted]))
-    for suffix in wanted:
+    requested = list(dict.fromkeys(formats))
+    encoded = encode(figure, dict.fromkeys(["svg", *requested]))
+    for suffix in requested:
         atomic_files.write(folder / f"{stem}.{suffix}", encoded[suffix], hint=hint)
     return encoded["svg"]

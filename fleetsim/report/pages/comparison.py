@@ -133,13 +133,13 @@ def _figures(comparison: RunComparison) -> Drawn:
         " first reached an accuracy of the tables (dotted lines).",
     )
     yield run_figures.coverage_figure(f"{STEM}-selection", runs)
-    found = comparison.regrets
-    if found is not None:
+    regrets = comparison.regrets
+    if regrets is not None:
         yield (
             f"{STEM}-regret",
-            regret.figure(found, list(runs)),
+            regret.figure(regrets, list(runs)),
             "regret of the runs against the best fixed clients by slot",
-            "A curve that flattens has found the best clients. " + regret.caption(found),
+            "A curve that flattens has found the best clients. " + regret.caption(regrets),
         )
     by_run = {label: run.opinions() for label, run in runs.items()}
     if any(map(len, by_run.values())):
@@ -185,15 +185,15 @@ def _notes(entries: Sequence[Entry]) -> list[str]:
 
 
 def _platform_notes(entries: Sequence[Entry]) -> Iterator[str]:
-    found = [entry.run.manifest.platforms for entry in entries]
-    for entry, platforms in zip(entries, found, strict=True):
+    by_entry = [entry.run.manifest.platforms for entry in entries]
+    for entry, platforms in zip(entries, by_entry, strict=True):
         if len(platforms) > 1:
             ids = ", ".join(platform.id for platform in platforms)
             yield f"{entry.label} was resumed on another numerical platform ({ids})"
     unknown = [entry.label for entry in entries if not entry.run.manifest.platforms]
     if unknown and len(unknown) < len(entries):
         yield f"it is not known on which numerical platform these ran: {', '.join(unknown)}"
-    firsts = list({platforms[0].id: platforms[0] for platforms in found if platforms}.values())
+    firsts = list({platforms[0].id: platforms[0] for platforms in by_entry if platforms}.values())
     if len(firsts) > 1:
         differ = some(platform_differences(firsts), MAX_KEYS)
         yield (

@@ -19,11 +19,11 @@ def table(entries: pd.DataFrame) -> Table:
     fates = present(entries, "fate", FATES)
     total_j = float(entries["energy_j"].sum())
 
-    def row(name: str, own: pd.DataFrame) -> tuple[str, ...]:
-        by_fate = own.groupby("fate")["energy_j"].sum()
-        own_j = float(own["energy_j"].sum())
+    def row(name: str, part: pd.DataFrame) -> tuple[str, ...]:
+        by_fate = part.groupby("fate")["energy_j"].sum()
+        part_j = float(part["energy_j"].sum())
         cells = [quantities.text(by_fate.get(fate), "j") for fate in fates]
-        return (name, *cells, quantities.text(own_j, "j"), _share(own_j, total_j))
+        return (name, *cells, quantities.text(part_j, "j"), _share(part_j, total_j))
 
     components = present(entries, "component", COMPONENTS)
     purposes = present(entries, "purpose", PURPOSES)
@@ -55,57 +55,57 @@ def frame(ledgers: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Return the ledgers of runs as one frame: label, purpose, fate, component, energy_j."""
     keys = ("purpose", "fate", "component")
     parts = [
-        energy_by(found, *keys).reset_index().assign(label=label)
-        for label, found in ledgers.items()
-        if len(found)
+        energy_by(entries, *keys).reset_index().assign(label=label)
+        for label, entries in ledgers.items()
+        if len(entries)
     ]
     columns = ["label", *keys, "energy_j"]
     return pd.concat(parts)[columns] if parts else pd.DataFrame(columns=columns)
 
 
-def bill_table(found: Bill) -> Table:
+def bill_table(bill: Bill) -> Table:
     """Return costs by device, in total, and of energy that was not used."""
-    amounts = found.prices.amounts
+    amounts = bill.prices.amounts
     rows = [
-        _bill_row(str(device), found.by_device.loc[[device]], amounts)
-        for device in found.by_device.index
+        _bill_row(str(device), bill.by_device.loc[[device]], amounts)
+        for device in bill.by_device.index
     ]
-    rows.append(_bill_row("all", found.by_device, amounts))
-    rows.append(_bill_row("of it not used", found.not_used, amounts))
+    rows.append(_bill_row("all", bill.by_device, amounts))
+    rows.append(_bill_row("of it not used", bill.not_used, amounts))
     columns = ("device", "clients", "hours at work", "energy (kWh)")
     return Table((*columns, *(AMOUNTS[amount] for amount in amounts)), rows)
 
 
 def sources_table(prices: Prices) -> Table:
     """Return every price with its source."""
-    figures = {
+    listed = {
         "electricity (g CO2e/kWh)": prices.grid_gram_per_kwh,
         "electricity (USD/kWh)": prices.usd_per_kwh,
-        **{f"{device} (USD/h)": figure for device, figure in prices.usd_per_hour.items()},
+        **{f"{device} (USD/h)": price for device, price in prices.usd_per_hour.items()},
     }
     return Table(
         ("price", "value", "source"),
         [
-            (name, f"{figure.value:g}", figure.source + (" (inferred)" if figure.inferred else ""))
-            for name, figure in figures.items()
-            if figure is not None
+            (name, f"{price.value:g}", price.source + (" (inferred)" if price.inferred else ""))
+            for name, price in listed.items()
+            if price is not None
         ],
         is_text=True,
     )
 
 
 def _runs_table(ledgers: Mapping[str, pd.DataFrame], key: str, names: Mapping[str, str]) -> Table:
-    sums = {label: found.groupby(key)["energy_j"].sum() for label, found in ledgers.items()}
-    shown = [name for name in names if any(name in found for found in sums.values())]
+    sums = {label: joules.groupby(key)["energy_j"].sum() for label, joules in ledgers.items()}
+    shown = [name for name in names if any(name in joules for joules in sums.values())]
     return Table(
         ("run", *(names[name] for name in shown), "all (J)"),
         [
             (
                 label,
-                *(quantities.digits(found.get(name, np.nan)) for name in shown),
-                quantities.digits(float(found.sum())),
+                *(quantities.digits(joules.get(name, np.nan)) for name in shown),
+                quantities.digits(float(joules.sum())),
             )
-            for label, found in sums.items()
+            for label, joules in sums.items()
         ],
     )
 
@@ -114,12 +114,12 @@ def _share(part_j: float, total_j: float) -> str:
     return quantities.percent(part_j / total_j) if total_j else NOTHING
 
 
-def _bill_row(name: str, found: pd.DataFrame, amounts: list[str]) -> tuple[str, ...]:
-    num_clients = total_of(found, "num_clients")
+def _bill_row(name: str, costs: pd.DataFrame, amounts: list[str]) -> tuple[str, ...]:
+    num_clients = total_of(costs, "num_clients")
     return (
         name,
         NOTHING if num_clients is None else f"{num_clients:,.0f}",
-        quantities.digits(float(found["busy_s"].sum()) / S_PER_HOUR),
-        quantities.digits(float(found["energy_j"].sum()) / J_PER_KWH),
-        *(quantities.digits(total_of(found, amount)) for amount in amounts),
+        quantities.digits(float(costs["busy_s"].sum()) / S_PER_HOUR),
+        quantities.digits(float(costs["energy_j"].sum()) / J_PER_KWH),
+        *(quantities.digits(total_of(costs, amount)) for amount in amounts),
     )

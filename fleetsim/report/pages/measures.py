@@ -53,9 +53,9 @@ def accuracies_table(runs: Mapping[str, Run]) -> Table:
     names = [*(f"accuracy_at_{fraction:g}" for fraction in FRACTIONS), "accuracy_last_10"]
     rows = []
     for label, run in runs.items():
-        found = numbers(run)
-        deviation = found["accuracy_last_10_deviation"]
-        accuracies = [quantities.percent(found[name]) for name in names]
+        values = numbers(run)
+        deviation = values["accuracy_last_10_deviation"]
+        accuracies = [quantities.percent(values[name]) for name in names]
         rows.append((label, *accuracies, NOTHING if deviation is None else _points(deviation)))
     columns = [f"at {quantities.target(fraction)} of the rounds" for fraction in FRACTIONS]
     last = f"last {LAST_ROUNDS} rounds, mean"
@@ -66,9 +66,9 @@ def selection_table(runs: Mapping[str, Run]) -> Table:
     """Return a row per run: waiting for the slowest to compute, and spread of selections."""
     rows = []
     for label, run in runs.items():
-        found = numbers(run)
-        waited = quantities.digits(found["waiting_compute_mean_s"])
-        shares = [quantities.percent(found[f"{name}_fraction"]) for name in ("selected", "seen")]
+        values = numbers(run)
+        waited = quantities.digits(values["waiting_compute_mean_s"])
+        shares = [quantities.percent(values[f"{name}_fraction"]) for name in ("selected", "seen")]
         rows.append(
             (label, waited, *shares, *(quantities.count(run.rounds_to_seen(of)) for of in SEEN))
         )

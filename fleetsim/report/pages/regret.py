@@ -52,8 +52,8 @@ def regrets(runs: Mapping[str, Run]) -> Regrets | None:
         )
         for label, run in runs.items()
     }
-    num_slots = min(own.size for own in accuracy.values())
-    if not num_slots or any(np.isnan(own[:num_slots]).all() for own in accuracy.values()):
+    num_slots = min(rewards.size for rewards in accuracy.values())
+    if not num_slots or any(np.isnan(rewards[:num_slots]).all() for rewards in accuracy.values()):
         return None
     best = max(fixed, key=lambda label: float(np.nansum(accuracy[label][:num_slots])))
     curves = {
@@ -64,28 +64,28 @@ def regrets(runs: Mapping[str, Run]) -> Regrets | None:
     return Regrets(best, slot_rounds, curves)
 
 
-def table(found: Regrets) -> Table:
+def table(regrets: Regrets) -> Table:
     """Return a row per run: slots, regret over them, and regret per slot."""
     return Table(
         ("run", "slots", "regret", "regret per slot"),
         [
             (label, f"{curve.size:,}", _signed(curve[-1]), _signed(curve[-1] / curve.size))
-            for label, curve in found.curves.items()
+            for label, curve in regrets.curves.items()
         ],
     )
 
 
 @style.house_style()
-def figure(found: Regrets, labels: Sequence[str]) -> Figure:
+def figure(regrets: Regrets, labels: Sequence[str]) -> Figure:
     """Draw Reg(t) of runs against slots; `labels` has all runs, so each keeps its colour."""
-    drawn = style.new_figure(style.WIDTH_IN, 4.4, title=f"Regret against {found.best}")
+    drawn = style.new_figure(style.WIDTH_IN, 4.4, title=f"Regret against {regrets.best}")
     axes = drawn.subplots()
     axes.axhline(0.0, color=style.INK, linewidth=1.0, linestyle="--")
     for label, (color, dash) in zip(labels, style.series(len(labels)), strict=True):
-        if label in found.curves:
-            lost = np.concatenate([[0.0], found.curves[label]])
+        if label in regrets.curves:
+            lost = np.concatenate([[0.0], regrets.curves[label]])
             axes.plot(np.arange(lost.size), lost, color=color, linestyle=dash, label=label)
-    slot = "round" if found.slot_rounds == 1 else f"slot of {found.slot_rounds} rounds"
+    slot = "round" if regrets.slot_rounds == 1 else f"slot of {regrets.slot_rounds} rounds"
     axes.set(xlabel=slot, ylabel="regret (sum of accuracy differences)")
     axes.set_xlim(left=0.0)
     style.in_whole_numbers(axes.xaxis)
@@ -93,13 +93,12 @@ def figure(found: Regrets, labels: Sequence[str]) -> Figure:
     return drawn
 
 
-def caption(found: Regrets) -> str:
+def caption(regrets: Regrets) -> str:
     """Return the explanation of the numbers."""
-    slots = (
-        "each round is a slot" if found.slot_rounds == 1 else f"slots of {found.slot_rounds} rounds"
-    )
+    num = regrets.slot_rounds
+    slots = "each round is a slot" if num == 1 else f"slots of {num} rounds"
     return (
-        f"Sum over slots ({slots}) of the test accuracy by which {found.best} was ahead; below 0,"
+        f"Sum over slots ({slots}) of the test accuracy by which {regrets.best} was ahead; below 0,"
         " the run was ahead."
     )
 

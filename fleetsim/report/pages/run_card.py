@@ -43,9 +43,9 @@ def _card(run: Run) -> str:
     png, description = None, ""
     is_trained = summary.is_trained(run)
     if not run.rounds.empty:
-        found = _FIRST[0] if is_trained else _FIRST[1]
+        first = _FIRST[0] if is_trained else _FIRST[1]
         drawn, description = next(
-            (each, words) for stem, each, words, _ in _every(run) if stem == found
+            (each, words) for stem, each, words, _ in _every(run) if stem == first
         )
         png = style.encode(drawn, ["png"])["png"]
     rows = [row for row in summary.numbers(run, summary.totals(run)) if row[0] != _LEFT_OUT]

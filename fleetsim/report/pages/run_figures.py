@@ -103,8 +103,8 @@ def selection_figures(run: Run, clients: pd.DataFrame) -> Drawn:
     is_done = run.manifest.status == "done"
     kinds = run.manifest.device_kinds
     selected, devices = run.selection_ratio(), run.selected_devices()
-    found = clients["device"].value_counts(normalize=True).items()
-    shares = {str(device): float(share) for device, share in found}
+    counts = clients["device"].value_counts(normalize=True).items()
+    shares = {str(device): float(share) for device, share in counts}
     if selected is not None and devices is not None and len(run.rounds) > 1:
         yield (
             "selection-ratio",
@@ -157,7 +157,7 @@ def coverage_figure(stem: str, runs: Mapping[str, Run]) -> DrawnFigure:
 def availability_figures(run: Run, tasks: pd.DataFrame) -> Drawn:
     """Draw batteries over time, and the round with the longest waiting."""
     deadline_s = run.scenario["server"].get("deadline_s")
-    if batteries.has_batteries(run.rounds):
+    if "num_off" in run.rounds and len(run.rounds):
         yield (
             "batteries",
             batteries.levels(run.rounds),

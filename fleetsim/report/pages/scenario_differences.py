@@ -51,14 +51,14 @@ def differences(runs: Sequence[Run]) -> list[Difference]:
     `server.selector.alpha` beside another `kind`, counts if runs of that form differ in it.
     """
     scenarios = [_compared_data(run) for run in runs]
-    found = list(_walk(scenarios, ()))
-    kinds = [difference for difference in found if difference.is_kind]
+    every = list(_walk(scenarios, ()))
+    kinds = [difference for difference in every if difference.is_kind]
     counted = [
         difference
-        for difference in found
+        for difference in every
         if any(
-            difference.values[peer] != own
-            for index, own in enumerate(difference.values)
+            difference.values[peer] != value
+            for index, value in enumerate(difference.values)
             for peer in _peers(difference, kinds, index)
         )
     ]
@@ -70,15 +70,15 @@ def labels(runs: Sequence[Run]) -> list[str]:
 
     Runs with different selectors are labelled by their kind, others by `key=value`.
     """
-    found = differences(runs)
-    called = [_label(found, index) or run.manifest.name for index, run in enumerate(runs)]
+    every = differences(runs)
+    result = [_label(every, index) or run.manifest.name for index, run in enumerate(runs)]
     for more in (lambda run: run.folder.name, lambda run: str(run.folder)):
-        number = Counter(called)
-        called = [
+        number = Counter(result)
+        result = [
             label if number[label] == 1 else f"{label} ({more(run)})"
-            for label, run in zip(called, runs, strict=True)
+            for label, run in zip(result, runs, strict=True)
         ]
-    return called
+    return result
 
 
 def world_differences(runs: Sequence[Run]) -> list[str]:
@@ -111,10 +111,8 @@ def _compared_data(run: Run) -> dict[str, Any]:
     data["trainer"] = run.manifest.trainer
     for plugin in run.manifest.plugins:
         kind = KINDS.get(plugin.kind)
-        identity = {
-            "source_sha256": plugin.source_sha256 and plugin.source_sha256[:_HASH_LENGTH],
-            "version": plugin.version,
-        }
+        source = plugin.source_sha256 and plugin.source_sha256[:_HASH_LENGTH]
+        identity = {"source_sha256": source, "version": plugin.version}
         known = {key: value for key, value in identity.items() if value is not None}
         if kind is not None and kind.key_path is not None:
             data = _with(data, kind.key_path, known)
@@ -158,13 +156,13 @@ def _peers(difference: Difference, kinds: Sequence[Difference], index: int) -> l
     ]
 
 
-def _label(found: Sequence[Difference], index: int) -> str:
-    kinds = [difference for difference in found if difference.is_kind]
+def _label(every: Sequence[Difference], index: int) -> str:
+    kinds = [difference for difference in every if difference.is_kind]
     parts = []
-    for difference in found:
-        own = difference.values[index]
+    for difference in every:
+        value = difference.values[index]
         peers = _peers(difference, kinds, index)
-        if own is ABSENT or all(difference.values[peer] == own for peer in peers):
+        if value is ABSENT or all(difference.values[peer] == value for peer in peers):
             continue
         *_, parent, key = ("", *difference.path)
         if (parent, key) == ("selector", "kind"):

@@ -75,7 +75,7 @@ def numbers(run: Run, sums: Totals) -> list[tuple[str, str, str]]:
     wasted = quantities.text(sums.wasted_j, "j")
     share = sums.num_delivered / sums.num_selected if sums.num_selected else None
     best = quantities.percent(sums.best_accuracy)
-    found = [
+    rows = [
         ("final accuracy", quantities.percent(sums.final_accuracy), f"best {best}"),
         (
             "virtual time",
@@ -93,11 +93,11 @@ def numbers(run: Run, sums: Totals) -> list[tuple[str, str, str]]:
     ]
     if run.is_synchronous:
         waiting = quantities.text(sums.waiting_mean_s, "s")
-        found.append(("mean waiting", waiting, "last minus first answer of a round"))
-    found += privacy(run)
+        rows.append(("mean waiting", waiting, "last minus first answer of a round"))
+    rows += privacy(run)
     host = quantities.text(run.manifest.host_s or None, "s")
-    found.append(("host time", host, "duration of the simulation"))
-    return [(label, value, "" if note == value else note) for label, value, note in found]
+    rows.append(("host time", host, "duration of the simulation"))
+    return [(label, value, "" if note == value else note) for label, value, note in rows]
 
 
 def privacy(run: Run) -> Iterator[tuple[str, str, str]]:
@@ -126,7 +126,7 @@ def terminal_lines(run: Run) -> list[str]:
     waiting = ""
     if sums.waiting_mean_s is not None:
         waiting = f", {quantities.text(sums.waiting_mean_s, 's')} mean waiting"
-    found = [
+    rows = [
         *(("FAILED", f"{failure.what} {failure.cause}") for failure in manifest.failures),
         ("folder", str(run.folder)),
         (
@@ -149,8 +149,8 @@ def terminal_lines(run: Run) -> list[str]:
         *((label, f"{epsilon} {delta}") for label, epsilon, delta in privacy(run)),
         ("digest", manifest.digest or f"{quantities.NOTHING} (the run is not done)"),
     ]
-    width = max(len(label) for label, _ in found) + 2
-    return [f"{label:<{width}}{words}" for label, words in found]
+    width = max(len(label) for label, _ in rows) + 2
+    return [f"{label:<{width}}{words}" for label, words in rows]
 
 
 def is_trained(run: Run) -> bool:
@@ -218,7 +218,7 @@ def devices_table(tasks: pd.DataFrame, clients: pd.DataFrame) -> Table:
     """Return tasks, their durations and energy, by device; `clients` has a row per client."""
     tasks = _with_totals(tasks)
     rows = []
-    for device, own in clients.groupby("device"):
+    for device, of_device in clients.groupby("device"):
         done = tasks[tasks["device"] == device]
         train = done[done["purpose"] == Purpose.TRAIN]
         delivered = train[train["outcome"] == Outcome.DELIVERED]
@@ -226,7 +226,7 @@ def devices_table(tasks: pd.DataFrame, clients: pd.DataFrame) -> Table:
         rows.append(
             (
                 str(device),
-                f"{len(own):,}",
+                f"{len(of_device):,}",
                 f"{len(train):,}",
                 quantities.percent(len(delivered) / len(train) if len(train) else None),
                 quantities.text(_mean(delivered["duration_s"]), "s"),

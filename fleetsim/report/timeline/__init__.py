@@ -7,7 +7,3 @@
 - `packets`: Packets of a Perfetto trace: tracks, slices, counters and interned texts.
 - `wire`: Wire format of Protocol Buffers, for many messages at once.
 """
-
-from fleetsim.report.timeline.writing import write_timeline
-
-__all__ = ["write_timeline"]

@@ -83,14 +83,14 @@ def power_steps(component: str, energy_j: FloatArray, times: TaskTimes) -> Steps
             steps.append((last_ns[is_spread], -power_nw))
 
     if component == "enlisted_idle":
-        own = (times.end_ns, times.released_ns)
+        span = (times.end_ns, times.released_ns)
     elif component in _PHASES:
-        own = times.phase(_PHASES[component])
+        span = times.phase(_PHASES[component])
     else:
-        own = (begin_ns, begin_ns)
-    own_ns = own[1] - own[0]
-    is_long = own_ns >= _SHORTEST_NS
-    spread(own_ns, is_left & is_long, own)
+        span = (begin_ns, begin_ns)
+    span_ns = span[1] - span[0]
+    is_long = span_ns >= _SHORTEST_NS
+    spread(span_ns, is_left & is_long, span)
     is_left = is_left & ~is_long
     is_long = active_ns >= _SHORTEST_NS
     spread(active_ns, is_left & is_long, before, after)

@@ -117,10 +117,7 @@ def _client_tracks(tasks: pd.DataFrame) -> tuple[bytes, pd.Series[Any]]:
 
 
 def _task_packets(
-    tasks: pd.DataFrame,
-    times: TaskTimes,
-    next_ns: IntArray,
-    tracks: pd.Series[Any],
+    tasks: pd.DataFrame, times: TaskTimes, next_ns: IntArray, tracks: pd.Series[Any]
 ) -> bytes:
     """Return the packets of tasks in the order of the table, which is that of dispatch.
 

@@ -45,7 +45,7 @@ def arm_curves(curves: pd.DataFrame, arms: Sequence[str], column: str) -> list[A
     """Return the curves of the arms that have any, against a column of one condition's curves."""
     result = []
     for arm in arms:
-        own = (
+        of_arm = (
             curves[curves["arm"] == arm].dropna(subset=["accuracy"]).sort_values(["seed", "round"])
         )
         seeds = tuple(
@@ -54,7 +54,7 @@ def arm_curves(curves: pd.DataFrame, arms: Sequence[str], column: str) -> list[A
                 rows[column].to_numpy(dtype=np.float64),
                 rows["accuracy"].to_numpy(dtype=np.float64),
             )
-            for seed, rows in own.groupby("seed", sort=True)
+            for seed, rows in of_arm.groupby("seed", sort=True)
         )
         if seeds:
             x = common_grid(seeds)

@@ -5,7 +5,7 @@ cost. Arms with such runs are marked, and are left out of the Pareto front, whic
 cannot decide.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -57,12 +57,8 @@ class LevelCost:
     num_runs: int
 
 
-@dataclass(frozen=True, slots=True)
-class Effect:
-    """Cost of an arm at every level of a varied key that has runs."""
-
-    arm: str
-    levels: tuple[LevelCost, ...]
+Effects = Mapping[str, Sequence[LevelCost]]
+"""Costs at every level of a varied key that has runs, by arm."""
 
 
 def plane(costs: pd.DataFrame, arms: Sequence[str]) -> list[PlanePoint]:
@@ -77,11 +73,11 @@ def plane(costs: pd.DataFrame, arms: Sequence[str]) -> list[PlanePoint]:
     for arm in arms:
         if arm not in wide.index.get_level_values("arm"):
             continue
-        own = wide.loc[arm]
-        spent = own[["seconds", "joules"]].to_numpy(dtype=np.float64)
+        of_arm = wide.loc[arm]
+        spent = of_arm[["seconds", "joules"]].to_numpy(dtype=np.float64)
         seeds = tuple(
             SeedPoint(int(seed), float(time_s), float(energy_j), bool(reached.loc[(arm, seed)]))
-            for seed, (time_s, energy_j) in zip(own.index, spent, strict=True)
+            for seed, (time_s, energy_j) in zip(of_arm.index, spent, strict=True)
         )
         seconds, joules = map(intervals.geometric, spent.T)
         points.append(PlanePoint(arm, seconds, joules, seeds, is_on_front=False))
@@ -89,8 +85,14 @@ def plane(costs: pd.DataFrame, arms: Sequence[str]) -> list[PlanePoint]:
         (point.seconds.center, point.joules.center) if point.is_complete else (np.nan, np.nan)
         for point in points
     ]
-    front = pareto(np.reshape(centers, (-1, 2)))
-    return [replace(point, is_on_front=index in front) for index, point in enumerate(points)]
+    best = pareto(np.reshape(centers, (-1, 2)))
+    return [replace(point, is_on_front=index in best) for index, point in enumerate(points)]
+
+
+def front(points: Sequence[PlanePoint]) -> list[PlanePoint]:
+    """Return the points on the Pareto front, the fastest first."""
+    on_front = [point for point in points if point.is_on_front]
+    return sorted(on_front, key=lambda point: point.seconds.center)
 
 
 def pareto(points: FloatArray) -> set[int]:
@@ -99,29 +101,26 @@ def pareto(points: FloatArray) -> set[int]:
     >>> sorted(pareto(np.array([[1.0, 5.0], [2.0, 2.0], [3.0, 2.0], [np.nan, np.nan]])))
     [0, 1]
     """
-    front = set()
-    for index, point in enumerate(points):
-        is_beaten = (points <= point).all(axis=1) & (points < point).any(axis=1)
-        if not np.isnan(point).any() and not is_beaten.any():
-            front.add(index)
-    return front
+    no_more, less = (points[:, None] <= points).all(axis=2), (points[:, None] < points).any(axis=2)
+    is_beaten = (no_more & less).any(axis=0) | np.isnan(points).any(axis=1)
+    return set(np.flatnonzero(~is_beaten).tolist())
 
 
 def effects(
     costs: pd.DataFrame, levels: pd.Series, order: Sequence[str], arms: Sequence[str]
-) -> list[Effect]:
+) -> Effects:
     """Return the arms' costs by level, from the costs of one target and currency.
 
     `levels` holds the level of each condition. A seed counts once at each level, with the geometric
     mean over the conditions that have it; so the range is one over seeds.
     """
     leveled = costs[costs["cost"] > 0].assign(level=costs["condition"].map(levels))
-    result = []
+    result = {}
     for arm in arms:
-        own = leveled[leveled["arm"] == arm]
+        of_arm = leveled[leveled["arm"] == arm]
         points = []
         for level in order:
-            runs = own[own["level"] == level]
+            runs = of_arm[of_arm["level"] == level]
             if runs.empty:
                 continue
             by_seed = np.log(runs["cost"]).groupby(runs["seed"]).mean()
@@ -134,7 +133,7 @@ def effects(
                 )
             )
         if points:
-            result.append(Effect(arm, tuple(points)))
+            result[arm] = points
     return result
 
 

@@ -9,18 +9,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from fleetsim.record.measures.ledger import COMPONENTS
 from fleetsim.report.figures import style
 from fleetsim.report.figures.ledger import FATE_COLORS
 
 LIGHT = (
-    style.BLUE,
-    style.VERMILLION,
-    style.GREEN,
-    style.PURPLE,
-    style.BLACK,
-    style.ORANGE,
+    style.BLUE, style.VERMILLION, style.GREEN, style.PURPLE, style.BLACK, style.ORANGE,
     style.SKY_BLUE,
-)
+)  # fmt: skip
 DARK = ("#3D9BE9", "#F07A2B", "#10B98A", "#E39BC4", "#F2F4F6", "#F2C230", "#9BD8FF")
 LIGHT_PAPER = "#ffffff"
 DARK_PAPER = "#1b2026"
@@ -74,20 +70,11 @@ def of_arms(arms: tuple[str, ...]) -> dict[str, ArmStyle]:
     }
 
 
-_COMPONENT_COLORS = {
-    column.removeprefix("energy_").removesuffix("_j"): color
-    for column, (_, color) in style.COMPONENTS.items()
-}
+_COMPONENT_COLORS = {name: style.COMPONENTS[column][1] for name, column in COMPONENTS.items()}
 _PART_COLORS = (
-    style.ORANGE,
-    style.BLUE,
-    style.SKY_BLUE,
-    style.PURPLE,
-    style.GREY,
-    style.YELLOW,
-    style.GREEN,
+    style.ORANGE, style.BLUE, style.SKY_BLUE, style.PURPLE, style.GREY, style.YELLOW, style.GREEN,
     style.VERMILLION,
-)
+)  # fmt: skip
 _ON_DARK: Mapping[str, str] = MappingProxyType(
     {style.BLACK: "#F2F4F6", style.DARK_GREY: "#9AA0A6", style.BLUE: "#3D9BE9"}
 )

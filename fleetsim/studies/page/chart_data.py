@@ -14,7 +14,7 @@ from fleetsim.record.measures.ledger import COMPONENTS, FATES
 from fleetsim.report.figures.ledger import COMPONENT_NAMES
 from fleetsim.studies.page import accuracy_curves, arm_costs, findings, intervals, units
 from fleetsim.studies.page.accuracy_curves import ArmCurve
-from fleetsim.studies.page.arm_costs import Effect, PlanePoint
+from fleetsim.studies.page.arm_costs import Effects, PlanePoint
 from fleetsim.studies.study_tables import Currency, StudyHeader, StudyTables
 
 AXES: Mapping[str, tuple[str, str, Currency]] = {
@@ -71,7 +71,7 @@ class EffectData(_Chart):
 
     y: Axis
     levels: tuple[str, ...]
-    effects: list[Effect]
+    effects: Effects
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,20 +97,20 @@ def accuracies(tables: StudyTables, header: StudyHeader) -> Iterator[AccuracyDat
     """Yield accuracy for each condition and axis."""
     curves = done_only(tables.curves, tables.runs)
     for condition in header.conditions:
-        own = curves[curves["condition"] == condition]
+        rows = curves[curves["condition"] == condition]
         for against, (column, words, currency) in AXES.items():
-            found = accuracy_curves.arm_curves(own, header.arms, column)
+            arm_curves = accuracy_curves.arm_curves(rows, header.arms, column)
             verdicts = findings.sentences(tables, condition, header.targets[-1], [currency])
-            spread = intervals.words(len(curve.seeds) for curve in found)
+            spread = intervals.words(len(curve.seeds) for curve in arm_curves)
             yield AccuracyData(
                 {"condition": condition, "against": against},
                 f"Accuracy over {words}{findings.of_condition(condition)}. {verdicts}",
                 f"Line: mean over seeds. Area: {spread}. At each x a seed has the accuracy of its"
                 " last evaluated round (last observation carried forward), also after its run has"
                 " ended.",
-                _axis(words, (curve.x[-1] for curve in found), currency),
-                found,
-                accuracy_curves.is_early(found),
+                _axis(words, (curve.x[-1] for curve in arm_curves), currency),
+                arm_curves,
+                accuracy_curves.is_early(arm_curves),
             )
 
 
@@ -119,8 +119,8 @@ def planes(tables: StudyTables, header: StudyHeader) -> Iterator[PlaneData]:
     costs = done_only(tables.costs, tables.runs)
     for condition in header.conditions:
         for target in header.targets:
-            own = costs[(costs["condition"] == condition) & (costs["target"] == target)]
-            points = arm_costs.plane(own, header.arms)
+            rows = costs[(costs["condition"] == condition) & (costs["target"] == target)]
+            points = arm_costs.plane(rows, header.arms)
             seeds = [seed for point in points for seed in point.seeds]
             spread = intervals.words((len(point.seeds) for point in points), mean="logarithms")
             yield PlaneData(
@@ -143,9 +143,9 @@ def level_effects(tables: StudyTables, header: StudyHeader) -> Iterator[EffectDa
         by_condition = tables.runs.drop_duplicates("condition").set_index("condition")[key]
         for target in header.targets:
             for currency in findings.currencies_of(tables):
-                own = costs[(costs["target"] == target) & (costs["currency"] == currency)]
-                effects = arm_costs.effects(own, by_condition, levels, header.arms)
-                points = [point for effect in effects for point in effect.levels]
+                rows = costs[(costs["target"] == target) & (costs["currency"] == currency)]
+                effects = arm_costs.effects(rows, by_condition, levels, header.arms)
+                points = [point for of_arm in effects.values() for point in of_arm]
                 spread = intervals.words(
                     (point.cost.num_seeds for point in points), mean="logarithms"
                 )
@@ -168,9 +168,9 @@ def ledgers(tables: StudyTables, header: StudyHeader) -> Iterator[LedgerData]:
     """Yield mean ledgers for each condition, by component and by energy outcome."""
     entries = done_only(tables.ledgers, tables.runs)
     for condition in header.conditions:
-        own = entries[entries["condition"] == condition]
+        rows = entries[entries["condition"] == condition]
         for by, (column, order) in PARTS.items():
-            joules = arm_costs.mean_ledger(own, column, header.arms, order)
+            joules = arm_costs.mean_ledger(rows, column, header.arms, order)
             yield LedgerData(
                 {"condition": condition, "by": by},
                 findings.of_ledger(joules, by),

@@ -14,7 +14,7 @@ import numpy as np
 
 from fleetsim.contracts import FloatArray
 from fleetsim.report import quantities
-from fleetsim.studies.page import arm_styles, units
+from fleetsim.studies.page import arm_costs, arm_styles, units
 from fleetsim.studies.page.arm_costs import LevelCost, PlanePoint
 from fleetsim.studies.page.arm_styles import ArmStyle
 from fleetsim.studies.page.chart_data import (
@@ -102,10 +102,7 @@ def accuracy(chart: AccuracyData, looks: Mapping[str, ArmStyle]) -> Drawn:
 def plane(chart: PlaneData, looks: Mapping[str, ArmStyle]) -> Drawn:
     """Return the time-energy plane: front, single seeds, then means with their ranges."""
     x_axis, y_axis = chart.x, chart.y
-    front = sorted(
-        (point for point in chart.points if point.is_on_front),
-        key=lambda point: point.seconds.center,
-    )
+    front = arm_costs.front(chart.points)
     traces: list[Json] = []
     if front:
         traces.append(
@@ -149,24 +146,24 @@ def effect(chart: EffectData, looks: Mapping[str, ArmStyle]) -> Drawn:
     """Return the effect of a varied key: areas, then means at each level."""
     scale = chart.y.scale
     traces: list[Json] = []
-    for each in chart.effects:
-        look = looks[each.arm]
-        if max(point.cost.num_seeds for point in each.levels) > 1:
+    for arm, points in chart.effects.items():
+        look = looks[arm]
+        if max(point.cost.num_seeds for point in points) > 1:
             traces += _band(
                 look,
-                [_text(point.level) for point in each.levels],
-                _numbers([point.cost.low / scale for point in each.levels]),
-                _numbers([point.cost.high / scale for point in each.levels]),
+                [_text(point.level) for point in points],
+                _numbers([point.cost.low / scale for point in points]),
+                _numbers([point.cost.high / scale for point in points]),
             )
-    for each in chart.effects:
-        look = looks[each.arm]
+    for arm, points in chart.effects.items():
+        look = looks[arm]
         traces.append(
             _mean(
                 look,
-                each.arm,
-                x=[_text(point.level) for point in each.levels],
-                y=_numbers([point.cost.center / scale for point in each.levels]),
-                customdata=[_hover(point, chart.choice["currency"]) for point in each.levels],
+                arm,
+                x=[_text(point.level) for point in points],
+                y=_numbers([point.cost.center / scale for point in points]),
+                customdata=[_hover(point, chart.choice["currency"]) for point in points],
                 mode="lines+markers",
                 line=_line(look, 2),
                 marker={
@@ -174,10 +171,10 @@ def effect(chart: EffectData, looks: Mapping[str, ArmStyle]) -> Drawn:
                     "size": 9,
                     "symbol": [
                         look.marker + ("" if point.num_reached == point.num_runs else "-open")
-                        for point in each.levels
+                        for point in points
                     ],
                 },
-                hovertemplate=f"{_text(each.arm)} at %{{x}}<br>%{{customdata[0]}}"
+                hovertemplate=f"{_text(arm)} at %{{x}}<br>%{{customdata[0]}}"
                 "<br>%{customdata[1]}<extra></extra>",
             )
         )
@@ -211,10 +208,10 @@ def ledger(chart: LedgerData, colors: Mapping[str, str]) -> Drawn:
                 "customdata": [
                     [
                         _text(str(arm)),
-                        units.text(float(own_j), "joules"),
-                        quantities.percent(float(own_j / sum_j) if sum_j else None),
+                        units.text(float(part_j), "joules"),
+                        quantities.percent(float(part_j / sum_j) if sum_j else None),
                     ]
-                    for arm, own_j, sum_j in zip(joules.index, spent_j, sums_j, strict=True)
+                    for arm, part_j, sum_j in zip(joules.index, spent_j, sums_j, strict=True)
                 ],
                 "marker": {
                     "color": f"@{colors[str(part)]}",

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import pandas as pd
 
 from fleetsim.report import quantities
-from fleetsim.studies.page import units
-from fleetsim.studies.page.arm_costs import Effect, PlanePoint
+from fleetsim.studies.page import arm_costs, units
+from fleetsim.studies.page.arm_costs import Effects, PlanePoint
 from fleetsim.studies.study_tables import CURRENCIES, Currency, StudyHeader, StudyTables
 
 DONE = "done"
@@ -67,11 +67,9 @@ def notices(tables: StudyTables, header: StudyHeader) -> Iterator[tuple[str, str
             "Differences between arms may be chance. Add seeds to the study and run it again; runs"
             " that are there are kept.",
         )
-    for status, words in (
-        ("failed", "They are left out of all charts; costs are those of the other seeds:"),
-        ("damaged", "They are left out of all charts; costs are those of the other seeds:"),
-        ("missing", "The page shows the runs that are there:"),
-    ):
+    left_out = "They are left out of all charts; costs are those of the other seeds:"
+    there = "The page shows the runs that are there:"
+    for status, words in (("failed", left_out), ("damaged", left_out), ("missing", there)):
         runs = tables.runs[tables.runs["status"] == status]
         if not runs.empty:
             shown = "; ".join(_named(row) for row in runs.head(8).to_dict("records"))
@@ -109,11 +107,11 @@ def of_plane(points: Sequence[PlanePoint], target: str) -> str:
     """Describe the time-energy plane by its Pareto front."""
     if not points:
         return f"No run has costs to {target}."
-    front = [point for point in points if point.is_on_front]
+    front = arm_costs.front(points)
     words = [
         f"{point.arm} at {units.text(point.seconds.center, 'seconds')} and"
         f" {units.text(point.joules.center, 'joules')}"
-        for point in sorted(front, key=lambda point: point.seconds.center)
+        for point in front
     ]
     open_arms = [point.arm for point in points if not point.is_complete]
     front_text = (
@@ -126,14 +124,12 @@ def of_plane(points: Sequence[PlanePoint], target: str) -> str:
     return front_text
 
 
-def of_effect(effects: Sequence[Effect], key: str, target: str, currency: Currency) -> str:
+def of_effect(effects: Effects, key: str, target: str, currency: Currency) -> str:
     """Describe the effect of a varied key by the costs at its levels."""
     parts = []
-    for effect in effects:
-        at = ", ".join(
-            f"{units.text(point.cost.center, currency)} at {point.level}" for point in effect.levels
-        )
-        parts.append(f"{effect.arm} {at}")
+    for arm, points in effects.items():
+        at = (f"{units.text(point.cost.center, currency)} at {point.level}" for point in points)
+        parts.append(f"{arm} {', '.join(at)}")
     return f"{currency.capitalize()} to {target} by {key}: {'; '.join(parts) or 'no costs'}."
 
 

@@ -57,18 +57,18 @@ def verdicts(tables: StudyTables, header: StudyHeader) -> SortableTable:
     cells: Cells = {
         **_place("arm", "condition", "target", "currency"),
         "verdict": lambda row: TableCell(row["kind"], kind=row["kind"]),
-        "ratio": lambda row: _number(row["ratio"], ratio(row["ratio"])),
+        "ratio": _shown("ratio", ratio),
         "95 % t interval": lambda row: _number(row["low"], interval(row["low"], row["high"])),
         "95 % BCa interval": lambda row: _number(
             row["bca_low"], interval(row["bca_low"], row["bca_high"])
         ),
-        "p (t, Holm)": lambda row: _p(row["p_holm"]),
-        "p (t)": lambda row: _p(row["p_t"]),
-        "p (Wilcoxon)": lambda row: _p(row["p_wilcoxon"]),
-        "p (sign)": lambda row: _p(row["p_sign"]),
+        "p (t, Holm)": _shown("p_holm", units.p_text),
+        "p (t)": _shown("p_t", units.p_text),
+        "p (Wilcoxon)": _shown("p_wilcoxon", units.p_text),
+        "p (sign)": _shown("p_sign", units.p_text),
         "reached": lambda row: _reached(row, "num_reached", "num_pairs"),
         "baseline reached": lambda row: _reached(row, "num_baseline_reached", "num_pairs"),
-        "more seeds": lambda row: _number(row["num_more_seeds"], _count(row["num_more_seeds"])),
+        "more seeds": _shown("num_more_seeds", _count),
     }
     caption = (
         f"Costs of each arm as a multiple of those of {header.baseline}, paired by seed."
@@ -108,14 +108,10 @@ def runs(tables: StudyTables, header: StudyHeader, folder: Path) -> SortableTabl
         **_place("arm", "condition"),
         "seed": lambda row: TableCell(str(row["seed"]), float(row["seed"])),
         "status": lambda row: TableCell(row["status"], kind=row["status"]),
-        "rounds": lambda row: _number(row["rounds"], _count(row["rounds"])),
-        "virtual time": lambda row: _number(
-            row["virtual_s"], units.text(row["virtual_s"], "seconds")
-        ),
-        "energy": lambda row: _number(row["energy_j"], units.text(row["energy_j"], "joules")),
-        "final accuracy": lambda row: _number(
-            row["final_accuracy"], quantities.percent(_float(row["final_accuracy"]))
-        ),
+        "rounds": _shown("rounds", _count),
+        "virtual time": _shown("virtual_s", partial(units.text, currency="seconds")),
+        "energy": _shown("energy_j", partial(units.text, currency="joules")),
+        "final accuracy": _shown("final_accuracy", quantities.percent),
         "platform": lambda row: TableCell(_text(row["platform"]) or quantities.NOTHING),
         "folder": lambda row: _folder_cell(_text(row["folder"]), folder),
         "reason": lambda row: TableCell(_text(row["reason"])),
@@ -214,8 +210,8 @@ def _cost(row: Row, statistic: str, *, bound: str = "") -> TableCell:
     return _number(row[statistic], bound + units.text(row[statistic], row["currency"]))
 
 
-def _p(value: Any) -> TableCell:
-    return _number(value, units.p_text(float(value)))
+def _shown(column: str, text: Callable[[float], str]) -> Callable[[Row], TableCell]:
+    return lambda row: _number(row[column], text(_float(row[column])))
 
 
 def _choices(header: StudyHeader, tables: StudyTables) -> Choices:
@@ -234,8 +230,8 @@ def _float(value: Any) -> float:
     return math.nan if value is None or pd.isna(value) else float(value)
 
 
-def _count(value: Any) -> str:
-    return quantities.NOTHING if value is None or pd.isna(value) else quantities.count(int(value))
+def _count(value: float) -> str:
+    return quantities.count(None if math.isnan(value) else int(value))
 
 
 def _text(value: Any) -> str:

@@ -11,24 +11,15 @@ from fleetsim.studies.page.html_tables import summaries as summaries_table
 from fleetsim.studies.page.html_tables import verdicts as verdicts_table
 from fleetsim.studies.study_tables import StudyHeader, StudyTables
 
-_ESCAPES = {
-    "\\": r"\textbackslash{}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "{": r"\{",
-    "}": r"\}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    '"': "''",
-    "[": "{[}",
-    "]": "{]}",
-}
+_WORDS = {
+    "\\": "backslash", "~": "asciitilde", "^": "asciicircum", "<": "less", ">": "greater",
+    "|": "bar",
+}  # fmt: skip
+_ESCAPES = str.maketrans(
+    {letter: f"\\{letter}" for letter in "&%$#_{}"}
+    | {letter: f"\\text{word}{{}}" for letter, word in _WORDS.items()}
+    | {'"': "''", "[": "{[}", "]": "{]}"}
+)
 _SUMMARIES = ("arm", "condition", "target", "currency", "reached", "mean", "standard deviation",
               "median", "restricted mean")  # fmt: skip
 _VERDICTS = ("arm", "condition", "target", "currency", "ratio", "95 % t interval", "p (t, Holm)",
@@ -42,7 +33,7 @@ def escaped(text: str) -> str:
     'a\\_b \\& 5 \\%'
     """
     # A bracket after a line's end would be read as its argument, and a line break as a paragraph.
-    return "".join(_ESCAPES.get(letter, letter) for letter in re.sub(r"\s+", " ", text))
+    return re.sub(r"\s+", " ", text).translate(_ESCAPES)
 
 
 def summaries(tables: StudyTables, header: StudyHeader) -> str:
@@ -66,8 +57,8 @@ def verdicts(tables: StudyTables, header: StudyHeader) -> str:
     return _booktabs(table, _VERDICTS, caption, "verdicts")
 
 
-def _booktabs(table: SortableTable, wanted: Sequence[str], caption: str, label: str) -> str:
-    names = [name for name in wanted if name in table.columns]
+def _booktabs(table: SortableTable, requested: Sequence[str], caption: str, label: str) -> str:
+    names = [name for name in requested if name in table.columns]
     places = [table.columns.index(name) for name in names]
     is_number = [any(row[place].value is not None for row in table.rows) for place in places]
     lines = [

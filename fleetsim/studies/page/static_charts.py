@@ -11,11 +11,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from fleetsim.record import atomic_files
 from fleetsim.report.figures import style
-from fleetsim.studies.page import arm_styles, units
+from fleetsim.studies.page import arm_costs, arm_styles, units
 from fleetsim.studies.page.arm_styles import ArmStyle
 from fleetsim.studies.page.chart_data import (
     AccuracyData,
@@ -88,9 +88,10 @@ def draw(chart: ChartData, looks: Mapping[str, ArmStyle]) -> Figure:
     if not handles:
         style.say(axes, "no data")
     axes.tick_params(labelsize=TYPE_PT, which="both")
-    for text in (axes.xaxis.label, axes.yaxis.label):
-        text.set_fontsize(TYPE_PT)
-    for text in (axes.xaxis.get_offset_text(), axes.yaxis.get_offset_text(), *axes.texts):
+    texts = [
+        text for axis in (axes.xaxis, axes.yaxis) for text in (axis.label, axis.get_offset_text())
+    ]
+    for text in (*texts, *axes.texts):
         text.set_fontsize(TYPE_PT)
     _legend(figure, handles)
     return figure
@@ -126,11 +127,7 @@ def _accuracy(axes: Axes, chart: AccuracyData, looks: Mapping[str, ArmStyle]) ->
 def _plane(axes: Axes, chart: PlaneData, looks: Mapping[str, ArmStyle]) -> list[Any]:
     handles: list[Any] = []
     x, y = chart.x.scale, chart.y.scale
-    front = sorted(
-        (point.seconds.center / x, point.joules.center / y)
-        for point in chart.points
-        if point.is_on_front
-    )
+    front = [(p.seconds.center / x, p.joules.center / y) for p in arm_costs.front(chart.points)]
     for point in chart.points:
         look = looks[point.arm]
         for seed in point.seeds:
@@ -186,28 +183,28 @@ def _effect(axes: Axes, chart: EffectData, looks: Mapping[str, ArmStyle]) -> lis
     handles: list[Any] = []
     place = {level: number for number, level in enumerate(chart.levels)}
     scale = chart.y.scale
-    for effect in chart.effects:
-        look = looks[effect.arm]
-        x = [place[point.level] for point in effect.levels]
+    for arm, points in chart.effects.items():
+        look = looks[arm]
+        x = [place[point.level] for point in points]
         axes.fill_between(
             x,
-            [point.cost.low / scale for point in effect.levels],
-            [point.cost.high / scale for point in effect.levels],
+            [point.cost.low / scale for point in points],
+            [point.cost.high / scale for point in points],
             color=look.light,
             alpha=0.16,
             linewidth=0,
         )
         handles += axes.plot(
             x,
-            [point.cost.center / scale for point in effect.levels],
+            [point.cost.center / scale for point in points],
             marker=look.point,
             color=look.light,
             linestyle=look.line_style,
             linewidth=1.2,
             markersize=4,
-            label=_name(effect.arm),
+            label=_name(arm),
         )
-        for at, point in zip(x, effect.levels, strict=True):
+        for at, point in zip(x, points, strict=True):
             if point.num_reached < point.num_runs:
                 axes.plot(at, point.cost.center / scale, look.point, color=look.light,
                           markerfacecolor="white", markersize=4)  # fmt: skip
@@ -257,12 +254,8 @@ def _plain_ticks(axes: Axes, which: str) -> None:
     """Label 1, 2 and 5 of each decade as plain numbers."""
     axis = axes.xaxis if which == "x" else axes.yaxis
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=8))
-    axis.set_major_formatter(FuncFormatter(_plain))
+    axis.set_major_formatter(StrMethodFormatter("{x:,.6g}"))
     axis.set_minor_formatter(NullFormatter())
-
-
-def _plain(value: float, position: int | None) -> str:
-    return f"{value:,.6g}"
 
 
 def _name(name: str) -> str:

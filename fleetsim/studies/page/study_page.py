@@ -92,9 +92,12 @@ def write_page(
             path = folder / LATEX / f"{name}.tex"
             atomic_files.write(path, text.encode("utf-8", "replace"), hint=markup.HINT)
     path = folder / PAGE
-    own = resources.files("fleetsim.studies.page")
-    style = "\n".join((markup.style(), (own / "study.css").read_text("utf-8"), _arm_colors(looks)))
-    script, library = (own / "study.js").read_text("utf-8"), _plotly_script()
+    files = resources.files("fleetsim.studies.page")
+    style = "\n".join(
+        (markup.style(), (files / "study.css").read_text("utf-8"), _arm_colors(looks))
+    )
+    script, library = (files / "study.js").read_text("utf-8"), _plotly_script()
+    version = re.search(r"plotly\.js v([\w.-]+)", library[:300])
     first, others = findings.groups(tables, header)
     data = _chart_data(tables, header, by_chart, looks)
     markup.write(
@@ -120,8 +123,8 @@ def write_page(
         script=Markup(script),
         library=Markup(library),
         script_digests=[markup.digest(library), markup.digest(script)],
-        style_guards=_style_guards(),
-        library_version=_plotly_version(),
+        style_guards=sorted(set(_STYLE_GUARD.findall(library))),
+        library_version=version[1] if version else "unknown",
         data=Markup(embedded(data)),
     )
     return path
@@ -149,12 +152,12 @@ def _chart_data(
     ledgers = [each for each in by_chart["ledger"] if isinstance(each, LedgerData)]
     parts = list(dict.fromkeys(str(part) for each in ledgers for part in each.joules.columns))
     names, light, dark = charts.ledger_colors(parts)
-    made: dict[str, list[dict[str, Any]]] = {}
-    for name, drawn in by_chart.items():
-        if drawn:
-            made[name] = [charts.variant(chart, looks, names) for chart in drawn]
     return {
-        "charts": made,
+        "charts": {
+            name: [charts.variant(chart, looks, names) for chart in drawn]
+            for name, drawn in by_chart.items()
+            if drawn
+        },
         "choices": {
             "condition": header.conditions[0],
             "against": "energy",
@@ -173,15 +176,14 @@ def _chart_data(
 
 def _chart_part(name: str, variants: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the frame of a chart: its title, and the choices of which there are several."""
-    choices = []
-    for key in variants[0]["choice"]:
-        values = list(dict.fromkeys(variant["choice"][key] for variant in variants))
-        if len(values) > 1:
-            choices.append((key, _CHOICES[key], values))
+    values = {
+        key: list(dict.fromkeys(variant["choice"][key] for variant in variants))
+        for key in variants[0]["choice"]
+    }
     return {
         "name": name,
         "title": _TITLES[name],
-        "choices": choices,
+        "choices": [(key, _CHOICES[key], each) for key, each in values.items() if len(each) > 1],
         "finding": variants[0]["finding"],
         "caption": variants[0]["caption"],
     }
@@ -218,14 +220,3 @@ def _plotly_script() -> str:
     if re.search(r"</script|<!--|\r|\x00", text, re.IGNORECASE):
         raise DataError(f"{source}: cannot be put into a page as it is; {hint}")
     return text
-
-
-def _style_guards() -> list[str]:
-    """Return the ids of elements whose presence keeps the script from adding styles of maps."""
-    return sorted(set(_STYLE_GUARD.findall(_plotly_script())))
-
-
-def _plotly_version() -> str:
-    """Return the version that the script names."""
-    found = re.search(r"plotly\.js v([\w.-]+)", _plotly_script()[:300])
-    return found[1] if found else "unknown"

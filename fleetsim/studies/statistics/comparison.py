@@ -59,8 +59,8 @@ class Comparison:
 
 
 def compare(
-    own: FloatArray,
-    own_reached: BoolArray,
+    arm: FloatArray,
+    arm_reached: BoolArray,
     baseline: FloatArray,
     baseline_reached: BoolArray,
     *,
@@ -73,7 +73,7 @@ def compare(
     address of the bootstrap's draws. `num_arms` arms are compared with this baseline, and share the
     false verdicts.
     """
-    pairs = (own, own_reached, baseline, baseline_reached)
+    pairs = (arm, arm_reached, baseline, baseline_reached)
     log_ratio, ordered = restricted_log_ratios(*pairs), ordered_log_ratios(*pairs)
     is_open = are_open(*pairs)
     is_told = not np.all(is_open)
@@ -82,7 +82,7 @@ def compare(
     bca_low, bca_high = bca_interval(log_ratio, seed, 1.0 - ALPHA)
     return Comparison(
         num_pairs=log_ratio.size,
-        num_reached=int(np.sum(own_reached)),
+        num_reached=int(np.sum(arm_reached)),
         num_baseline_reached=int(np.sum(baseline_reached)),
         num_wins=int(np.sum(ordered < 0.0)),
         num_open=int(np.sum(is_open)),
@@ -94,7 +94,7 @@ def compare(
         p_t=_p_of_mean(log_ratio) if is_told else math.nan,
         p_wilcoxon=signed_rank_test(ordered),
         p_sign=sign_test(ordered),
-        is_restricted=not (np.all(own_reached) and np.all(baseline_reached)),
+        is_restricted=not (np.all(arm_reached) and np.all(baseline_reached)),
         num_more_seeds=_more_seeds(log_ratio, ALPHA / num_arms) if is_told else None,
     )
 

@@ -14,9 +14,8 @@ from scipy import special
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Wins of one arm over another, of n fleets."""
+    """Share of n fleets in which one arm wins over another."""
 
-    num_wins: int
     num: int
     share: float
     low: float
@@ -31,13 +30,13 @@ def survival_share(num_wins: int, num: int, level: float = 0.95) -> Share:
     # At the ends the interval reaches 0 or 1 exactly, but for rounding.
     low = 0.0 if num_wins == 0 else middle - half
     high = 1.0 if num_wins == num else middle + half
-    return Share(num_wins, num, num_wins / num, low, high)
+    return Share(num, num_wins / num, low, high)
 
 
 def survival_sentence(arm: str, other: str, share: Share) -> str:
     """Return how often a ranking survives.
 
-    >>> survival_sentence("oort", "random", Share(17, 24, 17 / 24, 0.508, 0.851))
+    >>> survival_sentence("oort", "random", Share(24, 17 / 24, 0.508, 0.851))
     'oort before random in 71 % [51, 85] of 24 plausible fleets.'
     """
     low, middle, high = (f"{part * 100:.0f}" for part in (share.low, share.share, share.high))

@@ -48,12 +48,12 @@ class Verdict:
     @property
     def sentence(self) -> str:
         """The verdict in plain English."""
-        found = self.comparison
-        if found.num_reached == found.num_baseline_reached == 0:
+        comparison = self.comparison
+        if comparison.num_reached == comparison.num_baseline_reached == 0:
             return _of_nothing_reached(self)
         if self.kind == "one seed":
             return f"{_of_one_seed(self)}; {_NO_EVIDENCE}."
-        if math.isnan(found.ratio):
+        if math.isnan(comparison.ratio):
             return f"{_claim(self)}; {self.currency} cannot be compared, longer runs would tell."
         return f"{_claim(self)}: {_decision(self)}."
 
@@ -111,16 +111,16 @@ def _of_one_seed(verdict: Verdict) -> str:
 
 
 def _claim(verdict: Verdict) -> str:
-    found, target = verdict.comparison, verdict.target
+    comparison, target = verdict.comparison, verdict.target
     arm, baseline = verdict.arm, verdict.baseline
-    num, reached = found.num_pairs, found.num_reached
-    ratio, is_open = _ratio_text(verdict), math.isnan(found.ratio)
-    if found.num_baseline_reached == 0:
+    num, reached = comparison.num_pairs, comparison.num_reached
+    ratio, is_open = _ratio_text(verdict), math.isnan(comparison.ratio)
+    if comparison.num_baseline_reached == 0:
         seen = f"{arm} reached {target} ({reached} of {num} seeds), {baseline} never did"
         if is_open:
             return f"{seen}, but its runs ended early"
         return f"{seen}; by the end of {baseline}'s runs {arm} used {ratio}"
-    both = f"{reached} of {num} seeds, {baseline} {found.num_baseline_reached}"
+    both = f"{reached} of {num} seeds, {baseline} {comparison.num_baseline_reached}"
     if reached == 0:
         seen = f"{arm} never reached {target} ({both})"
         if is_open:
@@ -128,7 +128,7 @@ def _claim(verdict: Verdict) -> str:
         return f"{seen}; by the end of its runs it used {ratio}"
     if is_open:
         return f"{arm} and {baseline} never reached {target} in the same world ({both})"
-    if found.is_restricted:
+    if comparison.is_restricted:
         return f"{arm} needs {ratio} to {target}, or until a run without it ended ({both})"
     if target == WHOLE_RUN:
         return f"{arm} needs {ratio} for {target} ({num} seeds)"
@@ -140,8 +140,8 @@ def _ratio_text(verdict: Verdict) -> str:
 
     Two decimals, or as many as two digits of the ratio and one of the interval's width need.
     """
-    found, baseline = verdict.comparison, verdict.baseline
-    ratio, low, high = found.ratio, found.low, found.high
+    comparison, baseline = verdict.comparison, verdict.baseline
+    ratio, low, high = comparison.ratio, comparison.low, comparison.high
     unit = "grams of CO2e" if verdict.currency == "grams" else verdict.currency
     if low == high == 1.0:
         return f"the same {unit} as {baseline}"
@@ -169,13 +169,13 @@ def _number(value: float, decimals: int) -> str:
 
 
 def _decision(verdict: Verdict) -> str:
-    found, baseline = verdict.comparison, verdict.baseline
+    comparison, baseline = verdict.comparison, verdict.baseline
     if verdict.kind in ("less", "more"):
         amount = "fewer" if verdict.kind == "less" else "more"
         return f"{amount} than {baseline} (p {_p_text(verdict.p_holm)})"
-    if found.low == found.high == 1.0:
+    if comparison.low == comparison.high == 1.0:
         return "no difference was seen"
-    return f"cannot be told from {baseline}; {_seeds_text(found)}"
+    return f"cannot be told from {baseline}; {_seeds_text(comparison)}"
 
 
 def _seeds_text(comparison: Comparison) -> str:

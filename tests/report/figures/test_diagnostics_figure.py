@@ -16,7 +16,7 @@ from fleetsim.report.figures.diagnostics import (
 from tests.report.drawn import line, words, x_of, y_of
 
 
-def told(rounds: dict[int, dict[str, float | list[float]]]) -> pd.DataFrame:
+def numbers(rounds: dict[int, dict[str, float | list[float]]]) -> pd.DataFrame:
     """Rows as of `Run.diagnostics`."""
     rows = [
         (round_, name, step, each)
@@ -32,11 +32,11 @@ def titles(figure: Figure) -> list[str]:
 
 
 def panel(figure: Figure, title: str) -> Axes:
-    (found,) = [axes for axes in figure.axes if axes.get_title(loc="left").startswith(title)]
-    return found
+    (match,) = [axes for axes in figure.axes if axes.get_title(loc="left").startswith(title)]
+    return match
 
 
-FAVOR = told(
+FAVOR = numbers(
     {
         2: {"expected": 1.0, "realised": 2.0, "loss": 0.5},
         3: {"realised": 4.0, "loss": 0.25},
@@ -67,13 +67,13 @@ def test_expected_and_realised_share_a_panel_with_gaps_and_are_drawn_against_eac
 
 
 def curves_of(axes: Axes) -> LineCollection:
-    (found,) = axes.collections
-    assert isinstance(found, LineCollection)
-    return found
+    (match,) = axes.collections
+    assert isinstance(match, LineCollection)
+    return match
 
 
 def test_a_list_is_a_curve_over_its_steps_coloured_by_round():
-    figure = diagnostics(told({4: {"ascent": [1.0, 2.0, 4.0]}, 7: {"ascent": [3.0, 5.0]}}))
+    figure = diagnostics(numbers({4: {"ascent": [1.0, 2.0, 4.0]}, 7: {"ascent": [3.0, 5.0]}}))
     drawn = curves_of(panel(figure, "ascent by step"))
 
     assert [part.tolist() for part in drawn.get_segments()] == [
@@ -85,7 +85,7 @@ def test_a_list_is_a_curve_over_its_steps_coloured_by_round():
 
 
 def test_of_many_rounds_some_curves_are_drawn_the_first_and_the_last_among_them():
-    many = told({n: {"ascent": [1.0 * n, 2.0]} for n in range(1, 202)})
+    many = numbers({n: {"ascent": [1.0 * n, 2.0]} for n in range(1, 202)})
     axes = panel(diagnostics(many), "ascent by step, 60 of 201 rounds")
     rounds = np.asarray(curves_of(axes).get_array())
 
@@ -95,7 +95,7 @@ def test_of_many_rounds_some_curves_are_drawn_the_first_and_the_last_among_them(
 
 def test_names_of_any_selector_have_a_panel_each_up_to_a_limit_that_the_title_states():
     names = [f"number_{chr(ord('a') + k)}" for k in range(MAX_PANELS + 3)]
-    figure = diagnostics(told({n: dict.fromkeys(names, 1.0) for n in (1, 2)}))
+    figure = diagnostics(numbers({n: dict.fromkeys(names, 1.0) for n in (1, 2)}))
 
     assert titles(figure) == [f"{name} by round" for name in names[:MAX_PANELS]]
     assert "3 more are not shown" in words(figure)

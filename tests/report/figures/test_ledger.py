@@ -15,7 +15,7 @@ from fleetsim.report.figures import energy_inequality, style
 from fleetsim.report.figures import ledger as shown
 from fleetsim.report.pages import ledger_tables
 from tests.report.drawn import tick_labels, widths, words, x_of, y_of
-from tests.report.made_runs import MadeUp, make_run, write_run
+from tests.report.made_runs import MadeUp, write_run
 from tests.report.rows import client_frame, round_frame, round_row, task_frame, task_row
 
 ROUNDS = round_frame(round_row(1), round_row(2, aggregated=False))
@@ -64,13 +64,8 @@ def test_a_run_that_spent_nothing_has_a_table_and_figures_that_say_so() -> None:
 def test_each_purpose_has_a_panel_with_every_joule_in_it_once() -> None:
     train, probe = shown.by_component_and_fate(ENTRIES).axes
 
-    assert tick_labels(train)[::-1] == [
-        "compute",
-        "receive",
-        "transmit",
-        "radio tail",
-        "idle, awake",
-    ]
+    parts = ["compute", "receive", "transmit", "radio tail", "idle, awake"]
+    assert tick_labels(train)[::-1] == parts
     assert widths(train, "used")[::-1] == [2.0, 3.0, 4.0, 5.0, 6.0]
     assert widths(train, "unused")[::-1] == [2.0, 3.0, 4.0, 0.0, 0.0]
     assert widths(train, "late")[::-1] == [12.0, 3.0, 4.0, 5.0, 6.0]
@@ -87,35 +82,22 @@ def test_ledgers_side_by_side_have_a_bar_per_run_in_their_order() -> None:
 
 
 def test_tables_of_runs_by_hand() -> None:
-    found = {"a": ENTRIES, "none": NONE}
+    ledgers = {"a": ENTRIES, "none": NONE}
+    frame = ledger_tables.frame(ledgers)
+    columns = ("run", "used (J)", "unused (J)", "late (J)", "all (J)")
 
-    assert ledger_tables.fate_table(found).columns == (
-        "run",
-        "used (J)",
-        "unused (J)",
-        "late (J)",
-        "all (J)",
-    )
-    assert ledger_tables.fate_table(found).rows == [
+    assert list(frame.columns) == ["label", "purpose", "fate", "component", "energy_j"]
+    assert (set(frame["label"]), frame["energy_j"].sum()) == ({"a"}, 1059.0)
+    assert ledger_tables.frame({"none": NONE}).empty
+    assert ledger_tables.fate_table(ledgers).columns == columns
+    assert ledger_tables.fate_table(ledgers).rows == [
         ("a", "1,020", "9.00", "30.0", "1,059"),
         ("none", "-", "-", "-", "0"),
     ]
-    assert ledger_tables.component_table(found).rows == [
+    assert ledger_tables.component_table(ledgers).rows == [
         ("a", "998", "12.0", "16.0", "15.0", "18.0", "1,059"),
         ("none", *["-"] * 5, "0"),
     ]
-
-
-def test_the_ledgers_of_runs_are_one_tidy_frame() -> None:
-    found = ledger_tables.frame({"a": ENTRIES, "none": NONE})
-
-    assert list(found.columns) == ["label", "purpose", "fate", "component", "energy_j"]
-    assert set(found["label"]) == {"a"}
-    assert found["energy_j"].sum() == 1059.0
-    assert ledger_tables.frame({"none": NONE}).empty
-
-
-# --- who paid -------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -143,17 +125,6 @@ def test_energy_by_client_counts_clients_that_paid_nothing() -> None:
     assert tick_labels(figure.axes[1]) == ["board  #0", "phone  #2"]
     assert widths(figure.axes[1], "used") == pytest.approx([0.02, 1.0])
     assert widths(figure.axes[1], "unused") == pytest.approx([0.0, 0.009])
-
-
-# --- runs -----------------------------------------------------------------------------------------
-
-
-def test_a_run_gives_its_ledger_and_sums(tmp_path: Path) -> None:
-    run = make_run(tmp_path / "run", MadeUp(num_probes=3))
-
-    assert run.ledger()["energy_j"].sum() == pytest.approx(run.rounds["energy_total_j"].iloc[-1])
-    assert run.energy_by("purpose", "fate").sum() == pytest.approx(run.ledger()["energy_j"].sum())
-    assert run.energy_by("purpose")["probe"] == pytest.approx(run.rounds["energy_probe_j"].sum())
 
 
 def test_a_run_without_meters_is_held_to_its_rounds(tmp_path: Path) -> None:

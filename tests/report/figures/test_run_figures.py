@@ -30,9 +30,6 @@ RISING = round_frame(
 NEVER_EVALUATED = round_frame(round_row(1), round_row(2))
 
 
-# --- accuracy -------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("against", "x", "label"),
     [
@@ -68,8 +65,6 @@ def test_a_run_without_accuracy_is_named_as_such_beside_others() -> None:
     alone = accuracy.accuracy({"a": NEVER_EVALUATED}, against=["energy"])
     assert "nothing was evaluated" in words(alone)
 
-
-# --- where time and joules went -------------------------------------------------------------------
 
 TASKS = task_frame(
     task_row(0, 0, "phone"),
@@ -118,9 +113,6 @@ def test_devices_beyond_what_fits_are_drawn_as_one_of_each_kind() -> None:
     assert sorted(others) == ["other boards (12)", "other phones (26)"]
     for axes in (alike, apart):
         assert sum(widths(axes, "compute")) == pytest.approx(60 * 6.0 / 60.0)  # min
-
-
-# --- who was selected -----------------------------------------------------------------------------
 
 
 def test_every_client_of_a_small_fleet_has_its_bars() -> None:
@@ -172,9 +164,6 @@ def test_counts_from_tasks_see_train_tasks_and_everybody_asked() -> None:
         "num_selected": [2, 0],
         "num_delivered": [1, 0],
     }
-
-
-# --- one round ------------------------------------------------------------------------------------
 
 
 def test_the_round_with_the_longest_waiting_is_shown() -> None:
@@ -230,9 +219,6 @@ def test_only_the_longest_tasks_of_a_large_round_are_shown() -> None:
     assert len(tick_labels(figure.axes[0])) == gantt.MAX_ROWS
     assert tick_labels(figure.axes[0])[-1] == "phone  #129"
     assert "the 40 longest of 130 tasks" in words(figure)
-
-
-# --- all figures ----------------------------------------------------------------------------------
 
 
 def everything(

@@ -21,20 +21,17 @@ from tests.report.rows import round_frame, round_row
 
 
 def panel(figure: Figure, title: str) -> Axes:
-    (found,) = [axes for axes in figure.axes if title in axes.get_title(loc="left")]
-    return found
+    (match,) = [axes for axes in figure.axes if title in axes.get_title(loc="left")]
+    return match
 
 
 def steps(axes: Axes) -> dict[str, StepPatch]:
-    found = [patch for patch in axes.patches if isinstance(patch, StepPatch)]
-    return {str(patch.get_label()): patch for patch in found}
+    matches = [patch for patch in axes.patches if isinstance(patch, StepPatch)]
+    return {str(patch.get_label()): patch for patch in matches}
 
 
 def heights(patch: StepPatch) -> list[float]:
     return [float(value) for value in patch.get_data()[0]]
-
-
-# --- coverage -------------------------------------------------------------------------------------
 
 
 def test_the_share_seen_begins_at_nothing_and_has_a_dot_at_ninety_percent_and_all() -> None:
@@ -82,9 +79,6 @@ def test_classes_are_as_wide_and_cover_all_counts(largest: int, num_clients: int
     assert edges.size - 1 <= most
 
 
-# --- selection ratio ------------------------------------------------------------------------------
-
-
 def test_the_ratio_and_its_devices_round_by_round() -> None:
     devices = pd.DataFrame({"board": [0.25, 1.0], "phone": [0.75, 0.0]}, index=[1, 3])
     figure = selection_ratio.ratios(np.array([0.5, 0.0, 0.25]), devices, {"board": 0.5})
@@ -120,8 +114,6 @@ def test_windows_hold_every_round_once(num_rounds: int) -> None:
     assert edges.size <= 121
 
 
-# --- opinions -------------------------------------------------------------------------------------
-
 OPINIONS = pd.DataFrame(
     {
         "round": [2, 2, 4, 4],
@@ -145,9 +137,6 @@ def test_opinions_are_drawn_by_the_round_that_was_judged() -> None:
     assert y_of(line(below, "mean of all")) == [0.5625, 0.5]
 
 
-# --- regret ---------------------------------------------------------------------------------------
-
-
 def make(folder: Path, selector: dict[str, object], *accuracy: float | None) -> Run:
     rows = [round_row(n, value) for n, value in enumerate(accuracy, 1)]
     return write_run(folder, MadeUp(selector=selector), rows)
@@ -163,14 +152,14 @@ def runs(tmp_path: Path) -> dict[str, Run]:
 
 
 def test_regret_is_against_the_best_fixed_set_in_the_bandits_slots(runs: dict[str, Run]) -> None:
-    found = regret.regrets(runs)
+    result = regret.regrets(runs)
 
     # Slots end with rounds 2 and 4: .6 + .7 beats .3 + .4.
-    assert found is not None
-    assert (found.best, found.slot_rounds) == ("good", 2)
-    assert found.curves["bandit"] == pytest.approx([0.4, 0.6])
-    assert found.curves["bad"] == pytest.approx([0.3, 0.6])
-    assert regret.table(found).rows == [
+    assert result is not None
+    assert (result.best, result.slot_rounds) == ("good", 2)
+    assert result.curves["bandit"] == pytest.approx([0.4, 0.6])
+    assert result.curves["bad"] == pytest.approx([0.3, 0.6])
+    assert regret.table(result).rows == [
         ("bandit", "2", "0.600", "0.300"),
         ("bad", "2", "0.600", "0.300"),
     ]
@@ -181,11 +170,11 @@ def test_a_run_that_is_ahead_has_a_regret_below_nothing(tmp_path: Path) -> None:
         "random": make(tmp_path / "r", {"kind": "random"}, 0.75, 0.75),
         "fixed": make(tmp_path / "f", {"kind": "fixed", "clients": [1]}, 0.5, 0.5),
     }
-    found = regret.regrets(ahead)
+    result = regret.regrets(ahead)
 
-    assert found is not None
-    assert regret.table(found).rows == [("random", "2", "-0.500", "-0.250")]
-    (axes,) = regret.figure(found, list(ahead)).axes
+    assert result is not None
+    assert regret.table(result).rows == [("random", "2", "-0.500", "-0.250")]
+    (axes,) = regret.figure(result, list(ahead)).axes
     assert y_of(line(axes, "random")) == [0.0, -0.25, -0.5]
 
 

@@ -1,5 +1,6 @@
 import re
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -35,9 +36,6 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
         write_run(home / "a", MadeUp(selector=RANDOM), SLOW),
         write_run(home / "b", MadeUp(selector=OORT), FAST),
     ]
-
-
-# --- the numbers ----------------------------------------------------------------------------------
 
 
 def test_table_by_hand(runs: list[Run]) -> None:
@@ -124,9 +122,6 @@ def test_targets_outside_of_reach_are_refused(runs: list[Run], target: float) ->
         comparison.compare(runs, targets=[0.5, target])
 
 
-# --- what is written ------------------------------------------------------------------------------
-
-
 @pytest.mark.usefixtures("undrawn")
 def test_a_comparison_is_a_page_a_table_and_a_figure(runs: list[Run], tmp_path: Path) -> None:
     result = comparison.compare(runs, targets=[0.6, 0.8])
@@ -170,9 +165,6 @@ def test_the_page_loads_nothing_and_escapes_names(tmp_path: Path) -> None:
     assert all(src.startswith("data:image/svg+xml;") for src in re.findall(r'src="([^"]*)"', html))
 
 
-# --- which runs -----------------------------------------------------------------------------------
-
-
 @pytest.mark.usefixtures("undrawn")
 def test_one_run_alone_is_a_table_of_one_row(runs: list[Run], tmp_path: Path) -> None:
     result = comparison.compare(runs[:1], targets=[0.6])
@@ -198,9 +190,6 @@ def test_runs_without_accuracy_or_end_or_rounds_are_told_in_words(tmp_path: Path
     assert "(b) is not complete (interrupted): its numbers go up to round 4" in text
     assert "(c) has no rounds" in text
     assert "different versions of fleetsim: 0.1.0, 9.9" in text
-
-
-# --- worlds ---------------------------------------------------------------------------------------
 
 
 def test_different_worlds_are_refused_with_what_differs(tmp_path: Path) -> None:
@@ -245,38 +234,25 @@ def test_the_worlds_hash_decides_whatever_the_scenario_reads(
         comparison.compare([runs[0], open_run(other.folder)])
 
 
-# --- labels ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("made", "expected"),
     [
         # Other selectors by their kind, variants of one by what differs.
-        ([MadeUp(selector=RANDOM), MadeUp(selector=OORT)], ["random", "oort"]),
-        (
-            [
-                MadeUp(selector=RANDOM),
-                MadeUp(selector=OORT),
-                MadeUp(selector=OORT | {"pacer": {"step_s": 20}}),
-            ],
-            ["random", "oort, step_s=10", "oort, step_s=20"],
-        ),
+        ([{"selector": RANDOM}, {"selector": OORT}], ["random", "oort"]),
+        ([{"selector": RANDOM}, {"selector": OORT}, {"selector": OORT | {"pacer": {"step_s": 20}}}],
+         ["random", "oort, step_s=10", "oort, step_s=20"]),
         # Other settings by key and value.
-        (
-            [MadeUp(deadline_s=30.0), MadeUp(deadline_s=60.0, cohort=9)],
-            ["cohort=6, deadline_s=30.0", "cohort=9, deadline_s=60.0"],
-        ),
+        ([{"deadline_s": 30.0}, {"deadline_s": 60.0, "cohort": 9}],
+         ["cohort=6, deadline_s=30.0", "cohort=9, deadline_s=60.0"]),
         # Equal scenarios by their folders.
-        (
-            [MadeUp(selector=OORT), MadeUp(selector=OORT), MadeUp(selector=RANDOM)],
-            ["oort (run-0)", "oort (run-1)", "random"],
-        ),
+        ([{"selector": OORT}, {"selector": OORT}, {"selector": RANDOM}],
+         ["oort (run-0)", "oort (run-1)", "random"]),
     ],
-)
+)  # fmt: skip
 def test_runs_are_called_by_what_differs(
-    tmp_path: Path, made: list[MadeUp], expected: list[str]
+    tmp_path: Path, made: list[dict[str, Any]], expected: list[str]
 ) -> None:
-    runs = [write_run(tmp_path / f"run-{n}", each, []) for n, each in enumerate(made)]
+    runs = [write_run(tmp_path / f"run-{n}", MadeUp(**each), []) for n, each in enumerate(made)]
 
     assert labels(runs) == expected
 
@@ -291,18 +267,18 @@ ZEN, XEON = {"torch": "2.13.0", "processor": "Zen"}, {"torch": "2.13.0", "proces
 def test_runs_of_different_numerical_platforms_are_compared_and_said_to_be(tmp_path: Path) -> None:
     platforms = {"a": [ZEN], "b": [XEON], "c": [ZEN], "mixed": [ZEN, XEON], "before": []}
     runs = {
-        name: write_run(tmp_path / name, MadeUp(platforms=own), SLOW)
-        for name, own in platforms.items()
+        name: write_run(tmp_path / name, MadeUp(platforms=used), SLOW)
+        for name, used in platforms.items()
     }
 
-    def said_of(*names: str) -> str:
+    def notes_of(*names: str) -> str:
         return comparison.text_table(comparison.compare([runs[name] for name in names]))
 
-    assert "note: the runs ran on different numerical platforms" in said_of("a", "b")
-    assert "processor (Zen, Xeon)" in said_of("a", "b")
-    assert "torch (" not in said_of("a", "b")
-    assert "platform" not in said_of("a", "c")
-    text = said_of("mixed", "before")
+    assert "note: the runs ran on different numerical platforms" in notes_of("a", "b")
+    assert "processor (Zen, Xeon)" in notes_of("a", "b")
+    assert "torch (" not in notes_of("a", "b")
+    assert "platform" not in notes_of("a", "c")
+    text = notes_of("mixed", "before")
     assert "(mixed) was resumed on another numerical platform (" in text
     assert "it is not known on which numerical platform these ran:" in text
     assert "different numerical platforms" not in text

@@ -42,9 +42,6 @@ def made(folder: Path, rows: list[TaskRow] = TASKS, **changes: Any) -> Run:
     return write_run(folder, MadeUp(**({"size": 4, "num_rounds": 4} | changes)), ROUNDS, rows)
 
 
-# --- a report -------------------------------------------------------------------------------------
-
-
 def test_the_report_says_every_measure_with_its_paper(tmp_path: Path) -> None:
     # Computing: 10 - 6, 8 - 6 and 6 - 6 s. Accuracy: mean .35, .5 is .15 off.
     assert measures.table(made(tmp_path / "run")).rows == [
@@ -83,11 +80,11 @@ def test_what_means_nothing_has_no_row(tmp_path: Path) -> None:
 
 
 def test_the_last_mean_opinion_is_told(tmp_path: Path) -> None:
-    asked = {"purpose": Purpose.PROBE, "energy_compute_j": 0.0}
+    probe = {"purpose": Purpose.PROBE, "energy_compute_j": 0.0}
     rows = [
         *TASKS,
         *(
-            spending(10 + n, n, round_, 0.0, opinion=opinion, **asked)
+            spending(10 + n, n, round_, 0.0, opinion=opinion, **probe)
             for n, (round_, opinion) in enumerate([(2, 0.9), (4, 0.25), (4, 0.75)])
         ),
     ]
@@ -99,37 +96,24 @@ def test_the_last_mean_opinion_is_told(tmp_path: Path) -> None:
     )
 
 
-# --- runs side by side ----------------------------------------------------------------------------
-
-
-@pytest.fixture
-def runs(tmp_path: Path) -> dict[str, Run]:
+def test_runs_side_by_side(tmp_path: Path) -> None:
     buffered = reworded(made(tmp_path / "b"), "server:\n", "server:\n  mode: buffered\n")
     blind = write_run(tmp_path / "c", MadeUp(size=4), [round_row(1), round_row(2)])
-    return {"a": made(tmp_path / "a", num_rounds=5), "b": buffered, "c": blind}
+    runs = {"a": made(tmp_path / "a", num_rounds=5), "b": buffered, "c": blind}
+    selection = measures.selection_table(runs)
 
-
-def test_accuracies_side_by_side(runs: dict[str, Run]) -> None:
     # Of 5 planned rounds 15 % are 1, 50 % are 3; the fifth was never played.
     assert measures.accuracies_table(runs).rows == [
         ("a", "20.0 %", "30.0 %", "-", "35.0 %", "15.0 points"),
         ("b", "20.0 %", "50.0 %", "40.0 %", "35.0 %", "15.0 points"),
         ("c", "-", "-", "-", "-", "-"),
     ]
-
-
-def test_selection_side_by_side(runs: dict[str, Run]) -> None:
-    table = measures.selection_table(runs)
-
-    assert table.columns[-2:] == ("rounds to select 90 %", "rounds to select all")
-    assert table.rows == [
+    assert selection.columns[-2:] == ("rounds to select 90 %", "rounds to select all")
+    assert selection.rows == [
         ("a", "2.00", "37.5 %", "100.0 %", "4", "4"),
         ("b", "-", "-", "100.0 %", "4", "4"),
         ("c", "-", "100.0 %", "25.0 %", "-", "-"),
     ]
-
-
-def test_scores_side_by_side(runs: dict[str, Run]) -> None:
     # 40 s and 400 J for an accuracy of .4: twice the time costs a factor of four.
     assert measures.scores_table(runs, ScoreBudgets(20.0, 800.0)).rows == [
         ("a", "200.0 %", "50.0 %", "0.100"),

@@ -51,7 +51,7 @@ def read(data: bytes) -> Trace:
     assert whole.SerializeToString() == data
     texts = interned(whole)
     paths: dict[int, str] = {}
-    found = Trace()
+    trace = Trace()
     for packet in whole.packet:
         assert packet.trusted_packet_sequence_id == 1
         if packet.HasField("track_descriptor"):
@@ -60,25 +60,25 @@ def read(data: bytes) -> Trace:
             assert track.uuid not in paths
             paths[track.uuid] = parent + track.name
             if track.HasField("counter"):
-                found.units[paths[track.uuid]] = track.counter.unit_name
+                trace.units[paths[track.uuid]] = track.counter.unit_name
     events = [packet for packet in whole.packet if packet.HasField("track_event")]
     open_slices: dict[str, list[Any]] = defaultdict(list)
     for packet in sorted(events, key=lambda packet: packet.timestamp):
         event = packet.track_event
         track, stack = paths[event.track_uuid], open_slices[paths[event.track_uuid]]
         if event.type == event.TYPE_COUNTER:
-            found.counters[track].append((packet.timestamp, event.double_counter_value))
+            trace.counters[track].append((packet.timestamp, event.double_counter_value))
         elif event.type == event.TYPE_SLICE_BEGIN:
             name = event.name or texts["event_names"][event.name_iid]
             stack.append((name, packet.timestamp, details(event, texts)))
         else:
             assert event.type == event.TYPE_SLICE_END
             name, began_ns, shown = stack.pop()
-            found.slices[track].append(Slice(name, began_ns, packet.timestamp, len(stack), shown))
+            trace.slices[track].append(Slice(name, began_ns, packet.timestamp, len(stack), shown))
     assert not any(open_slices.values())
-    for slices in found.slices.values():
+    for slices in trace.slices.values():
         slices.sort(key=lambda one: (one.begin_ns, one.depth, one.end_ns))
-    return found
+    return trace
 
 
 def interned(whole: Any) -> dict[str, dict[int, str]]:

@@ -11,9 +11,8 @@ from fleetsim.contracts import Outcome, Purpose
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.record.measures.ledger import COMPONENTS
 from fleetsim.record.saved_run import open_run
-from fleetsim.report.timeline import write_timeline
 from fleetsim.report.timeline.trace import trace_parts
-from fleetsim.report.timeline.writing import parse_ranges
+from fleetsim.report.timeline.writing import parse_ranges, write_timeline
 from tests.report.made_runs import MadeUp, write_run
 from tests.report.rows import round_frame, round_row, task_frame, task_row
 from tests.report.timeline import reading
@@ -49,8 +48,9 @@ def trace_of(run, **selected):
     return reading.read(write_timeline(run, **selected).read_bytes())
 
 
-def test_clients_have_tracks_with_their_tasks_and_phases(run):
+def test_tasks_and_rounds_have_slices_with_their_phases_and_what_their_rows_say(run):
     trace = trace_of(run)
+    tasks = [one for one in trace.slices["clients/phone/client 0"] if one.details]
 
     assert trace.spans("clients/phone/client 0") == [
         (0, "train: delivered", 0, 10 * S),
@@ -68,11 +68,6 @@ def test_clients_have_tracks_with_their_tasks_and_phases(run):
         (1, "paused", 6 * S, 7_500_000_000),
         (1, "upload", 7_500_000_000, 8 * S),
     ]
-
-
-def test_a_task_shows_what_its_row_says_and_nothing_for_null(run):
-    tasks = [one for one in trace_of(run).slices["clients/phone/client 0"] if one.details]
-
     as_time = {"client", "device", *(f"{phase}_s" for phase in ("download", "compute", "upload"))}
     as_time |= {"dispatched_at_s", "finished_at_s"}
     assert tasks[0].details == {
@@ -82,11 +77,6 @@ def test_a_task_shows_what_its_row_says_and_nothing_for_null(run):
     }
     assert tasks[1].details["refused"] == "a weight is not finite"
     assert "train_loss" not in tasks[1].details
-
-
-def test_rounds_have_a_track_with_their_parts(run):
-    trace = trace_of(run)
-
     assert trace.spans("server/rounds") == [
         (0, "round 1", 0, 12 * S),
         (1, "no eligible clients", 0, S),
@@ -153,7 +143,7 @@ def test_the_same_run_gives_the_same_bytes(run):
 
 
 @pytest.mark.parametrize(
-    ("asked", "fault", "says"),
+    ("arguments", "fault", "text"),
     [
         ({"clients": [(7, 9)]}, ScenarioError, r"--clients 7:9: none of them .* between 0 and 1"),
         ({"rounds": (3, 9)}, ScenarioError, r"--rounds 3:9: .* no tasks of these .* are 1 to 2"),
@@ -161,10 +151,10 @@ def test_the_same_run_gives_the_same_bytes(run):
         ({"path": "missing/file"}, DataError, "cannot be written: .* --out"),
     ],
 )
-def test_what_cannot_be_shown_or_written_is_refused(run, tmp_path, asked, fault, says):
-    place = {"path": tmp_path / asked["path"]} if "path" in asked else {}
-    with pytest.raises(fault, match=says):
-        write_timeline(run, **(asked | place))
+def test_what_cannot_be_shown_or_written_is_refused(run, tmp_path, arguments, fault, text):
+    place = {"path": tmp_path / arguments["path"]} if "path" in arguments else {}
+    with pytest.raises(fault, match=text):
+        write_timeline(run, **(arguments | place))
 
 
 def test_two_tasks_of_a_client_at_a_time_are_a_contradiction(tmp_path):

@@ -63,35 +63,19 @@ def made_tables(
             0.1 + 0.78 * (1 - np.exp(-rounds / pace)) + 0.01 * draws.standard_normal(num_rounds)
         )
         accuracy = np.clip(accuracy, 0.0, 1.0)
+        run_folder = str(folder / f"{number}{header.arms.index(arm)}{seed}")
+        ending = {"status": "done", "folder": run_folder, "reason": None}
+        if is_failed:
+            ending = {"status": "failed", "folder": None, "reason": REASON}
         runs.append(
-            {
-                **place,
-                **factors,
-                "status": "failed" if is_failed else "done",
-                "folder": None
-                if is_failed
-                else str(folder / f"{number}{header.arms.index(arm)}{seed}"),
-                "reason": REASON if is_failed else None,
-                "rounds": num_rounds,
-                "virtual_s": num_rounds * round_s,
-                "energy_j": num_rounds * round_j,
-                "final_accuracy": float(accuracy[-1]),
-                "platform": "avx2" if seed < 5 else "avx512",
-            }
-        )
+            {**place, **factors, **ending, "rounds": num_rounds, "virtual_s": num_rounds * round_s,
+             "energy_j": num_rounds * round_j, "final_accuracy": float(accuracy[-1]),
+             "platform": "avx2" if seed < 5 else "avx512"}
+        )  # fmt: skip
         if is_failed:
             continue
-        curves.append(
-            pd.DataFrame(
-                {
-                    **place,
-                    "round": rounds,
-                    "time_s": rounds * round_s,
-                    "energy_j": rounds * round_j,
-                    "accuracy": accuracy,
-                }
-            )
-        )
+        columns = {"round": rounds, "time_s": rounds * round_s, "energy_j": rounds * round_j}
+        curves.append(pd.DataFrame({**place, **columns, "accuracy": accuracy}))
         for target, level in zip(TARGETS, (0.6, 0.8), strict=True):
             is_reached = bool((accuracy >= level).any())
             taken = int(np.argmax(accuracy >= level)) + 1 if is_reached else num_rounds

@@ -69,11 +69,12 @@ def test_a_level_counts_each_seed_once_with_its_mean_over_other_keys():
         ("y, u", "a", 1, "joules", 7.0, True),
     ]
     levels = pd.Series({"x, u": "x", "x, v": "x", "y, u": "y"})
-    (effect,) = arm_costs.effects(costs(rows), levels, ["x", "y", "z"], ["a", "b"])
+    effects = arm_costs.effects(costs(rows), levels, ["x", "y", "z"], ["a", "b"])
+    first, second = effects["a"]
 
-    assert [point.level for point in effect.levels] == ["x", "y"]
-    assert effect.levels[0].cost == intervals.Mean(4.0, 2.0, 8.0, 2)
-    assert (effect.levels[0].num_reached, effect.levels[0].num_runs) == (2, 3)
+    assert (list(effects), first.level, second.level) == (["a"], "x", "y")
+    assert first.cost == intervals.Mean(4.0, 2.0, 8.0, 2)
+    assert (first.num_reached, first.num_runs) == (2, 3)
 
 
 def test_a_mean_ledger_counts_a_run_without_a_part_as_zero():

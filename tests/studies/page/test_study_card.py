@@ -17,8 +17,8 @@ def test_a_study_shows_its_verdicts_costs_and_one_picture():
 
     html = study_card.html(tables, header)
 
-    own = tables.verdicts[tables.verdicts["target"] == "80 %"]
-    (sentence,) = own[own["currency"] == "joules"]["sentence"]
+    rows = tables.verdicts[tables.verdicts["target"] == "80 %"]
+    (sentence,) = rows[rows["currency"] == "joules"]["sentence"]
     body = html.partition("<tbody>")[2]
     assert html.count("<img ") == 1
     assert sentence.replace("'", "&#39;") in html

@@ -85,13 +85,13 @@ def test_what_limits_the_findings_is_said(tables, header):
     complete = tables.runs.assign(status="done", platform="avx2")
     quiet = dataclasses.replace(header, notes=())
 
-    def said(runs, header):
+    def notices(runs, header):
         return " ".join(
             f"{heading} {words}"
             for heading, words in findings.notices(dataclasses.replace(tables, runs=runs), header)
         )
 
-    assert said(made_tables(one).runs, one).startswith("One seed: no evidence. ")
-    assert "1 of 40 runs are missing." in said(runs, header)
-    assert f"random, {CONDITIONS[0]}, seed 1" in said(runs, header)
-    assert said(complete, quiet) == ""
+    assert notices(made_tables(one).runs, one).startswith("One seed: no evidence. ")
+    assert "1 of 40 runs are missing." in notices(runs, header)
+    assert f"random, {CONDITIONS[0]}, seed 1" in notices(runs, header)
+    assert notices(complete, quiet) == ""

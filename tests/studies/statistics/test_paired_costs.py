@@ -28,14 +28,14 @@ CASES = [
 
 
 @pytest.mark.parametrize(
-    ("own", "own_reached", "base", "base_reached", "restricted", "ordered", "is_open"),
+    ("arm", "arm_reached", "base", "base_reached", "restricted", "ordered", "is_open"),
     [case[1:] for case in CASES],
     ids=[case[0] for case in CASES],
 )
 def test_a_pair_is_compared_up_to_its_limit(
-    own, own_reached, base, base_reached, restricted, ordered, is_open
+    arm, arm_reached, base, base_reached, restricted, ordered, is_open
 ):
-    pair = np.array([own]), np.array([own_reached]), np.array([base]), np.array([base_reached])
+    pair = np.array([arm]), np.array([arm_reached]), np.array([base]), np.array([base_reached])
 
     assert restricted_log_ratios(*pair) == pytest.approx([restricted * LN2], abs=1e-9)
     assert ordered_log_ratios(*pair) == pytest.approx([ordered * LN2], abs=1e-9)
@@ -43,17 +43,17 @@ def test_a_pair_is_compared_up_to_its_limit(
 
 
 def arrays_of(pairs):
-    own, own_reached, base, base_reached = (np.array(column) for column in zip(*pairs, strict=True))
-    return own.astype(float), own_reached, base.astype(float), base_reached
+    arm, arm_reached, base, base_reached = (np.array(column) for column in zip(*pairs, strict=True))
+    return arm.astype(float), arm_reached, base.astype(float), base_reached
 
 
 @given(PAIRS)
 def test_the_arms_may_be_swapped(pairs):
-    own, own_reached, base, base_reached = arrays_of(pairs)
+    arm, arm_reached, base, base_reached = arrays_of(pairs)
 
     for log_ratios in (restricted_log_ratios, ordered_log_ratios):
-        forth = log_ratios(own, own_reached, base, base_reached)
-        back = log_ratios(base, base_reached, own, own_reached)
+        forth = log_ratios(arm, arm_reached, base, base_reached)
+        back = log_ratios(base, base_reached, arm, arm_reached)
 
         assert (forth == -back).all()
 

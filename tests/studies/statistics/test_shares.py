@@ -1,7 +1,7 @@
 import pytest
 from scipy import stats
 
-from fleetsim.studies.statistics import survival_sentence, survival_share
+from fleetsim.studies.statistics.shares import survival_sentence, survival_share
 
 
 def test_seventeen_of_twenty_four_by_hand():

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from fleetsim.studies.statistics import summarise
+from fleetsim.studies.statistics.summary import summarise
 
 COSTS = np.array([4.0, 1.0, 7.0, 8.0])
 
@@ -22,9 +22,7 @@ def test_all_seeds_reached_it_and_everything_is_known():
 def test_a_censored_run_leaves_no_mean_but_a_restricted_one():
     summary = summarise(COSTS, np.array([True, True, True, False]))
 
-    assert math.isnan(summary.mean)
-    assert math.isnan(summary.std)
-    assert math.isnan(summary.most)
+    assert np.isnan([summary.mean, summary.std, summary.most]).all()
     assert (summary.restricted_mean, summary.least) == (5.0, 1.0)
 
 

@@ -15,8 +15,9 @@ from benchmarks.synthetic_studies import (
     false_verdicts,
 )
 from fleetsim import rng
-from fleetsim.studies.statistics import compare, decide
+from fleetsim.studies.statistics.comparison import compare
 from fleetsim.studies.statistics.power import power_of_t_test, seeds_needed
+from fleetsim.studies.statistics.verdict import decide
 
 COMMON_END = [
     "no effect",
@@ -40,16 +41,6 @@ def test_a_test_of_each_arm_without_holm_would_have_too_many(monkeypatch):
     monkeypatch.setattr(synthetic_studies, "holm", lambda p: p)
 
     assert false_verdicts(Law(), 5, 400) > 0.05 + noise(0.05, 400)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", COMMON_END)
-@pytest.mark.parametrize("num_seeds", [5, 10])
-def test_intervals_cover_in_few_studies(name, num_seeds):
-    covered = coverage(LAWS[name], num_seeds, 4_000)
-
-    assert covered.t == pytest.approx(0.95, abs=0.01 + noise(0.05, 4_000))
-    assert covered.bca < covered.t
 
 
 def test_a_censored_law_censors_its_share():
@@ -92,7 +83,7 @@ def test_the_verdicts_are_those_of_whole_arrays(censored):
         }
         verdicts = decide(comparisons, baseline="0", currency="joules", target="80 %")
 
-        assert [found.p_holm for found in verdicts] == pytest.approx(p_holm[study].tolist())
+        assert [verdict.p_holm for verdict in verdicts] == pytest.approx(p_holm[study].tolist())
 
 
 def test_the_power_is_the_share_of_studies_that_decide():
@@ -114,18 +105,21 @@ def test_studies_without_effect_have_at_most_one_false_verdict_in_twenty(name, n
 @pytest.mark.parametrize("name", COMMON_END)
 @pytest.mark.parametrize("num_seeds", [5, 10, 20])
 def test_intervals_cover_95_percent(name, num_seeds):
-    assert coverage(LAWS[name], num_seeds, 20_000).t == pytest.approx(0.95, abs=0.01)
+    covered = coverage(LAWS[name], num_seeds, 20_000)
+
+    assert covered.t == pytest.approx(0.95, abs=0.01)
+    assert num_seeds > 10 or covered.bca < covered.t
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("effect", [0.3, 0.5, 1.0, 1.5])
 def test_the_seeds_needed_are_right_and_pilots_find_them(effect):
     needed = seeds_needed(effect)
-    found = [synthetic_studies.simulated_need(effect, 10_000)] + [
+    estimates = [synthetic_studies.simulated_need(effect, 10_000)] + [
         synthetic_studies.median_estimate(effect, num, 10_000) for num in (10, 20)
     ]
 
     assert needed is not None
-    for estimate in found:
+    for estimate in estimates:
         assert estimate is not None
         assert needed / 1.5 <= estimate <= needed * 1.5

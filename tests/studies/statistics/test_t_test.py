@@ -8,19 +8,6 @@ from fleetsim import rng
 from fleetsim.studies.statistics.t_test import t_interval, t_test
 
 
-def test_three_pairs_by_hand():
-    # Mean 2, standard deviation 1, so t = 2 sqrt(3). With 2 degrees of freedom
-    # p = 1 - t / sqrt(2 + t^2), and the quantile is 0.95 sqrt(2 / (1 - 0.95^2)).
-    t, quantile = 2.0 * math.sqrt(3.0), 0.95 * math.sqrt(2.0 / (1.0 - 0.95**2))
-    low, high = t_interval(np.array([1.0, 2.0, 3.0]))
-
-    assert float(t_test(np.array([1.0, 2.0, 3.0]))) == pytest.approx(
-        1.0 - t / math.sqrt(2.0 + t**2)
-    )
-    assert float(low) == pytest.approx(2.0 - quantile / math.sqrt(3.0))
-    assert float(high) == pytest.approx(2.0 + quantile / math.sqrt(3.0))
-
-
 def test_rows_are_those_of_scipy():
     rows = rng.stream(1, "test").normal(0.3, 1.0, (20, 7))
     expected = stats.ttest_1samp(rows, 0.0, axis=1)
