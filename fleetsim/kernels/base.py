@@ -90,7 +90,7 @@ class Kernel:
         seed: int,
         torch_device: str = "cpu",
         seeds_draws: bool = False,
-        own: str | None = None,
+        user_code: str | None = None,
     ) -> None:
         """Build it.
 
@@ -102,17 +102,17 @@ class Kernel:
             torch_device: "cpu" or "cuda".
             seeds_draws: if true, global random generators are set to the address of every job and
                 restored after it, for networks that draw from them.
-            own: name in messages of the user's code that is called; None: there is none.
+            user_code: name in messages of the user's code that is called; None: there is none.
         """
         self._device = _device(torch_device)
         self._seeds_draws = seeds_draws
-        self._own_name = own
+        self._user_code = user_code
         configure_torch()
         self._module = module.to(self._device)
         self._uses_onednn = False
         self._data = data
         self._local_settings = local_settings
-        self._own_loss = local_settings.loss.build()
+        self._scenario_loss = local_settings.loss.build()
         self._first_rate = local_settings.optimizer.learning_rate
         self._seed = seed
         self._sizes = list(map(len, data.shares))  # Python numbers: read one at a time
@@ -139,11 +139,11 @@ class Kernel:
                 by_rate.setdefault(self._rate_of(jobs[i]), []).append(i)
             else:
                 others.append([i])
-        found = []
+        chunks = []
         for _, alike in sorted(by_rate.items()):
             cut = self._stacks([jobs[i] for i in alike])
-            found += [[alike[i] for i in stack] for stack in cut]
-        return found + others
+            chunks += [[alike[i] for i in stack] for stack in cut]
+        return chunks + others
 
     def compute(self, jobs: Sequence[Job]) -> list[JobResult]:
         """Return the results of the jobs of one chunk, in their order."""
@@ -155,10 +155,9 @@ class Kernel:
     @contextmanager
     def _computing(self, what: str) -> Iterator[None]:
         """Compute with oneDNN if it is allowed, and watch over the user's code, if there is any."""
-        own = self._own_name
         calls: AbstractContextManager[None] = nullcontext()
-        if own is not None:
-            calls = own_code(f"{own}: {what}")
+        if self._user_code is not None:
+            calls = own_code(f"{self._user_code}: {what}")
         frozen: AbstractContextManager[None] = nullcontext()
         if self._seeds_draws:
             frozen = left_alone(self._module)
@@ -195,7 +194,7 @@ class Kernel:
         for index, part in enumerate(parts):
             with self._computing("evaluation"), self._draws("server", first + index * size):
                 some = local_sgd.losses_and_hits(
-                    self._module, parameters, *part, own_loss=self._own_loss
+                    self._module, parameters, *part, scenario_loss=self._scenario_loss
                 )
             losses.append(some[0].cpu().numpy())
             hits.append(some[1].cpu().numpy())
@@ -235,8 +234,8 @@ class Kernel:
         if job.work.kind is WorkKind.NONE:
             return 0
         available = len(self._rows_of(job))
-        wanted = job.work.num_samples
-        return available if wanted is None else min(wanted, available)
+        requested = job.work.num_samples
+        return available if requested is None else min(requested, available)
 
     def _stacks(self, jobs: Sequence[Job]) -> list[list[int]]:
         """Return chunks of trainings, by index, that are computed together; here one per chunk."""
@@ -260,7 +259,7 @@ class Kernel:
                         tells_epoch_losses=job.work.tells_epoch_losses,
                         step_stream=self._step_stream(job),
                     ),
-                    own_loss=self._own_loss,
+                    scenario_loss=self._scenario_loss,
                 )
             results.append(result)
         return results
@@ -284,9 +283,11 @@ class Kernel:
         with self._of_job(job):
             point = self._module, job.base, *self._samples(self._drawn(job))
             if job.work.kind is WorkKind.EVALUATE:
-                return local_sgd.evaluate(*point, own_loss=self._own_loss)
+                return local_sgd.evaluate(*point, scenario_loss=self._scenario_loss)
             smoothing = self._local_settings.label_smoothing
-            return local_sgd.gradient(*point, label_smoothing=smoothing, own_loss=self._own_loss)
+            return local_sgd.gradient(
+                *point, label_smoothing=smoothing, scenario_loss=self._scenario_loss
+            )
 
     def _stream(self, job: Job) -> np.random.Generator:
         return rng.stream(self._seed, "local", job.client, *job.address)

@@ -47,8 +47,8 @@ class DeviceSamples:
         if self.numbers is not None:
             if space is None:
                 return self.numbers.index_select(0, rows)
-            own = space.take("samples", (len(rows), *self.numbers.shape[1:]), self.numbers)
-            return torch.index_select(self.numbers, 0, rows, out=own)
+            target = space.take("samples", (len(rows), *self.numbers.shape[1:]), self.numbers)
+            return torch.index_select(self.numbers, 0, rows, out=target)
         of_rows = self.bytes_of(rows)
         like, shape = self._most, tuple(of_rows.shape)
         taken = like.new_empty(shape) if space is None else space.take("samples", shape, like)

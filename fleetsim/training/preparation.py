@@ -77,8 +77,8 @@ def prepare_task(
     buffers = np.zeros(parameters.size, dtype=np.bool_)
     for slot in layout(module):
         buffers[slot.start : slot.stop] = not slot.is_trained
-    is_own = isinstance(task.model, UserModelKind)
-    frozen, text = frozen_sha256(module), weights_text(module) if is_own else None
+    is_users = isinstance(task.model, UserModelKind)
+    frozen, text = frozen_sha256(module), weights_text(module) if is_users else None
     kind: str = UNTRAINED
     trainer: Trainer = NullTrainer(samples.num_samples, samples.num_evaluated)
     forms: dict[str, str] = {}
@@ -92,16 +92,16 @@ def prepare_task(
                 " that stay the same, and this data set makes them at each access; leave one out"
             )
         check_scenario_loss(task.local, module, samples.form)
-        wanted = _serial(request.trainer) if is_accessed else request.trainer
-        chosen, reason = _trainer_of(module, request, wanted, samples, cost, torch_device)
+        requested = _serial(request.trainer) if is_accessed else request.trainer
+        chosen, reason = _trainer_of(module, request, requested, samples, cost, torch_device)
         kind = chosen
         options: dict[str, Any] = {}
         if chosen == "vectorised":
             options["precision"] = request.trainer.precision
         if isinstance(task.model, UserModelKind):
-            options |= {"seeds_draws": True, "own": task.model.said}
-        elif task.local.has_own_loss:
-            options["own"] = f"task.local.loss.kind = {quoted(task.local.loss.kind)}"
+            options |= {"seeds_draws": True, "user_code": task.model.label}
+        elif task.local.has_other_loss:
+            options["user_code"] = f"task.local.loss.kind = {quoted(task.local.loss.kind)}"
         of_kind = kernel_class(chosen, is_accessed=is_accessed)
         if algorithm is not None:
             of_kind, options["algorithm"] = OwnTrainingKernel, algorithm
@@ -136,14 +136,14 @@ def prepare_task(
     )
 
 
-def _serial(wanted: TrainerSettings) -> TrainerSettings:
+def _serial(requested: TrainerSettings) -> TrainerSettings:
     """Return the serial trainer, for samples that are made at each access."""
-    if wanted.kind not in ("auto", "serial"):
+    if requested.kind not in ("auto", "serial"):
         raise ScenarioError(
-            f"trainer.kind: {wanted.kind} reads samples once, but the data set makes them at each"
-            " access; use auto or serial, or leave transform_each_access out"
+            f"trainer.kind: {requested.kind} reads samples once, but the data set makes them at"
+            " each access; use auto or serial, or leave transform_each_access out"
         )
-    return wanted.model_copy(update={"kind": "serial"})
+    return requested.model_copy(update={"kind": "serial"})
 
 
 def _on_paper(request: TaskRequest, model: CostSettings, samples: TaskSamples) -> PreparedTask:
@@ -168,7 +168,7 @@ def _on_paper(request: TaskRequest, model: CostSettings, samples: TaskSamples) -
 def _trainer_of(
     module: nn.Module,
     request: TaskRequest,
-    wanted: TrainerSettings,
+    requested: TrainerSettings,
     samples: TaskSamples,
     cost: ModelCost,
     torch_device: str,
@@ -178,13 +178,13 @@ def _trainer_of(
     if isinstance(model, ChoosesTrainer):
         return model.proved_trainer(
             TrainerQuestion(
-                wanted, module, samples.form, cost, samples.num_samples, local, torch_device
+                requested, module, samples.form, cost, samples.num_samples, local, torch_device
             )
         )
-    kind = choose_trainer(wanted, model, local, torch_device=torch_device)
-    if not local.has_own_loss:
+    kind = choose_trainer(requested, model, local, torch_device=torch_device)
+    if not local.has_other_loss:
         return kind, None
-    return trainer_for_loss(kind, wanted, module, samples.form, local)
+    return trainer_for_loss(kind, requested, module, samples.form, local)
 
 
 def _network_cost(

@@ -22,7 +22,7 @@ def check_scenario_loss(local: LocalSettings, module: nn.Module, samples: Sample
             "task.local.label_smoothing: is of the cross-entropy, and the network has a loss of its"
             " own; leave it out"
         )
-    if local.has_own_loss and isinstance(module, HasLoss):
+    if local.has_other_loss and isinstance(module, HasLoss):
         raise ScenarioError(
             f"task.local.loss.kind = {quoted(local.loss.kind)}: the network has a loss of its own"
             " already, its method losses; leave out one of the two"
@@ -32,7 +32,7 @@ def check_scenario_loss(local: LocalSettings, module: nn.Module, samples: Sample
 
 def trainer_for_loss(
     chosen: TrainerKind,
-    wanted: TrainerSettings,
+    requested: TrainerSettings,
     module: nn.Module,
     samples: SampleForm,
     local: LocalSettings,
@@ -52,6 +52,6 @@ def trainer_for_loss(
     if proof.fault is None:
         return chosen, proved(proof)
     message = f"vectorised is not proved equal with the loss {local.loss.kind}: {proof.fault}"
-    if wanted.kind != "auto":
+    if requested.kind != "auto":
         raise ScenarioError(f"trainer.kind: {message}; use auto or serial")
     return "serial", message

@@ -59,7 +59,7 @@ def samples_of_task(
         read = prefetched.take()
     else:
         read = load_dataset(dataset, seed=request.clients_seed, num_clients=request.num_clients)
-    return _split(request, read, is_own=dataset.is_own_files)
+    return _split(request, read, is_users=dataset.is_own_files)
 
 
 def _blank_samples(request: TaskRequest, blank: BlankSettings) -> TaskSamples:
@@ -74,7 +74,7 @@ def _blank_samples(request: TaskRequest, blank: BlankSettings) -> TaskSamples:
     )
 
 
-def _split(request: TaskRequest, dataset: Dataset, *, is_own: bool) -> TaskSamples:
+def _split(request: TaskRequest, dataset: Dataset, *, is_users: bool) -> TaskSamples:
     of_clients = split_samples(
         dataset,
         request.task.partition,
@@ -86,7 +86,7 @@ def _split(request: TaskRequest, dataset: Dataset, *, is_own: bool) -> TaskSampl
         paired=request.paired,
     )
     num_samples, num_evaluated = (
-        np.array([own.size for own in rows], dtype=np.int64)
+        np.array([share.size for share in rows], dtype=np.int64)
         for rows in (of_clients.training, of_clients.evaluation)
     )
     is_sequence = dataset.train_labels.ndim > 1
@@ -103,7 +103,7 @@ def _split(request: TaskRequest, dataset: Dataset, *, is_own: bool) -> TaskSampl
         label_coverage=coverage,
         owners=of_clients.owners,
         split_sha256=_sha256([of_clients.validation, *of_clients.training, *of_clients.evaluation]),
-        data_sha256=content_sha256(dataset) if is_own else None,
+        data_sha256=content_sha256(dataset) if is_users else None,
         data=TrainerData(
             train_inputs=dataset.train_inputs,
             train_labels=dataset.train_labels,
@@ -118,7 +118,7 @@ def _split(request: TaskRequest, dataset: Dataset, *, is_own: bool) -> TaskSampl
 
 
 def _sha256(rows: Sequence[IntArray]) -> str:
-    digest = hashlib.sha256(np.array([own.size for own in rows], dtype=np.int64).tobytes())
-    for own in rows:
-        digest.update(own.astype(np.int64).tobytes())
+    digest = hashlib.sha256(np.array([share.size for share in rows], dtype=np.int64).tobytes())
+    for share in rows:
+        digest.update(share.astype(np.int64).tobytes())
     return digest.hexdigest()

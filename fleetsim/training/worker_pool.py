@@ -34,7 +34,7 @@ class _Begun:
     """Jobs that helpers compute at present."""
 
     jobs: list[Job]
-    own: list[list[Job]]
+    here: list[list[Job]]
     """Chunks that this process has yet to compute."""
     num_helpers: int
     order: list[int]
@@ -85,7 +85,7 @@ class Pool:
             # Their replies would be read as those of the next calls.
             self._helpers.end()
             raise ValueError("other jobs were begun than are requested")
-        answers = self._gather("compute", begun.own, begun.num_helpers)
+        answers = self._gather("compute", begun.here, begun.num_helpers)
         flat = [one for answer in answers for chunk in answer for one in chunk]
         in_order = sorted(zip(begun.order, flat, strict=True), key=operator.itemgetter(0))
         return [result for _, result in in_order]
@@ -124,9 +124,9 @@ class Pool:
             raise ValueError("jobs were begun whose results have not been requested")
         self._helpers.request(verb, calls)
 
-    def _gather(self, verb: str, own: Sequence[Any], num_helpers: int) -> list[list[Any]]:
+    def _gather(self, verb: str, calls: Sequence[Any], num_helpers: int) -> list[list[Any]]:
         with self._helpers.ended_by_faults():
-            here = answered(self._kernel, verb, own)
+            here = answered(self._kernel, verb, calls)
             return [here, *self._helpers.replies(num_helpers)]
 
 

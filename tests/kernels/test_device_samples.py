@@ -21,10 +21,10 @@ def test_bytes_become_the_numbers_that_they_stand_for() -> None:
     every = from_pixels(images.pixels, **_MOMENTS)
     rows = np.array([299, 0, 0, 7, *range(130, 280)])
 
-    found = DeviceSamples(images, _CPU).take(torch.from_numpy(rows))
+    result = DeviceSamples(images, _CPU).take(torch.from_numpy(rows))
 
-    assert found.dtype == torch.float32
-    assert np.array_equal(found.numpy(), every[rows])
+    assert result.dtype == torch.float32
+    assert np.array_equal(result.numpy(), every[rows])
     assert np.array_equal(images[rows], every[rows])
     assert np.array_equal(np.asarray(images), every)
     assert (len(images), images.shape) == (300, every.shape)

@@ -33,13 +33,13 @@ def test_equal_seeds_give_equal_draws_of_all_libraries() -> None:
 
 
 def test_both_halves_of_an_address_s_seed_reach_numpy(monkeypatch) -> None:
-    found = []
+    results = []
     for number in (5, 5 + 2**32):
         monkeypatch.setattr("fleetsim.rng.torch_seed", lambda *_, number=number: number)
         with restored():
             seed(0, "test")
-            found.append(drawn())
-    of_torch, of_numpy, of_random = zip(*found, strict=True)
+            results.append(drawn())
+    of_torch, of_numpy, of_random = zip(*results, strict=True)
 
     assert of_numpy[0] != of_numpy[1]
     assert of_random[0] != of_random[1]
@@ -50,15 +50,15 @@ def test_what_is_drawn_outside_does_not_notice_the_block_nor_its_fault() -> None
     with addressed(1, "test"):
         expected = [drawn(), drawn(), drawn()]
     with addressed(1, "test"):
-        found = [drawn()]
+        result = [drawn()]
         with addressed(9, "test"):
             drawn()
-        found.append(drawn())
+        result.append(drawn())
         with pytest.raises(ZeroDivisionError), addressed(9, "test"):
             math.fsum([*drawn(), 1 / 0])
-        found.append(drawn())
+        result.append(drawn())
 
-    assert found == expected
+    assert result == expected
 
 
 @pytest.mark.parametrize(
@@ -77,9 +77,9 @@ def test_what_is_drawn_outside_does_not_notice_the_block_nor_its_fault() -> None
 def test_libraries_that_drew_or_were_seeded_are_told_torch_first(draw, libraries) -> None:
     with addressed(3, "test") as watch:
         draw()
-        found = watch.drawn()
+        result = watch.drawn()
 
-    assert found == libraries
+    assert result == libraries
     assert watch.library == next(iter(libraries), None)
 
 
@@ -106,10 +106,10 @@ def test_cuda_s_generators_are_seeded_and_restored_where_asked() -> None:
     with addressed(1, "test", on_cuda=True):
         expected = [drawn_there(), drawn_there()]
     with addressed(1, "test", on_cuda=True):
-        found = [drawn_there()]
+        result = [drawn_there()]
         with addressed(2, "test", on_cuda=True) as draws:
             drawn_there()
-        found.append(drawn_there())
+        result.append(drawn_there())
 
-    assert found == expected
+    assert result == expected
     assert draws.library == "torch"

@@ -46,7 +46,7 @@ STACKED = "kind: stacked trains .*svm alone, not fedgra-cnn; use auto or serial"
 
 
 @pytest.mark.parametrize(
-    ("wanted", "model", "says"),
+    ("wanted", "model", "message"),
     [
         (TrainerSettings(kind="stacked"), models.FedGraCnnSettings(), STACKED),
         (TrainerSettings(kind="vectorised"), models.LstmSettings(), r"kind: .* not lstm; use auto"),
@@ -59,9 +59,9 @@ STACKED = "kind: stacked trains .*svm alone, not fedgra-cnn; use auto or serial"
         (TrainerSettings(precision="mixed"), SMALL, r"precision: mixed is for trainer.kind = vec"),
     ],
 )
-def test_a_trainer_that_cannot_train_so_is_refused_with_the_way_out(wanted, model, says):
-    device = "cuda" if "CPU" in says else "cpu"
-    with pytest.raises(ScenarioError, match=rf"trainer\.{says}"):
+def test_a_trainer_that_cannot_train_so_is_refused_with_the_way_out(wanted, model, message):
+    device = "cuda" if "CPU" in message else "cpu"
+    with pytest.raises(ScenarioError, match=rf"trainer\.{message}"):
         choose_trainer(wanted, model, PLAIN, torch_device=device)
 
 

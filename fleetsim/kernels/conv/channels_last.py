@@ -240,8 +240,8 @@ def _tiles(size: _Size) -> int:
 
 
 def _replace(module: nn.Module, name: str, layer: nn.Module) -> None:
-    parent, _, own = name.rpartition(".")
-    setattr(module.get_submodule(parent), own, layer)
+    parent, _, child = name.rpartition(".")
+    setattr(module.get_submodule(parent), child, layer)
 
 
 def _onednn_is_exact(

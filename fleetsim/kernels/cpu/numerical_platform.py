@@ -113,7 +113,7 @@ def resolve(*, torch_device: str) -> dict[str, str]:
     """Return the features on which results depend, by name; docs/outputs.md defines every key."""
     require_portable(torch_device=torch_device)
     mode = numerics.chosen()
-    found = {
+    named = {
         "numerics": mode.value,
         "machine": platform.machine(),
         "system": " ".join((platform.system(), *platform.libc_ver())).strip(),
@@ -125,20 +125,20 @@ def resolve(*, torch_device: str) -> dict[str, str]:
         "torch": torch.__version__,
         "torch_simd": torch.backends.cpu.get_cpu_capability(),
         "numba": metadata.version("numba"),
-        **_own_forms(),
+        **_chosen_forms(),
         **_device(torch_device),
     }
     if mode is Numerics.FASTEST:
-        found |= {
+        named |= {
             "processor": processor.model(processor.cpuinfo()),
             "instructions": processor.instructions(processor.cpuinfo()),
             "caches": processor.caches(),
         }
-        found |= {name: os.environ[name] for name in numerics.DECIDING if name in os.environ}
-    return {name: value for name, value in found.items() if value}
+        named |= {name: os.environ[name] for name in numerics.DECIDING if name in os.environ}
+    return {name: value for name, value in named.items() if value}
 
 
-def _own_forms() -> dict[str, str]:
+def _chosen_forms() -> dict[str, str]:
     chosen = forms()
     uses = {"stacks": chosen.stacks_by_onednn, "long sums": chosen.long_sums_by_onednn}
     allowed = ", ".join(["convolutions", *(name for name, does in uses.items() if does)])
@@ -185,10 +185,10 @@ def _numpy_simd() -> list[str]:
 
 
 def _blas() -> str:
-    found = {
+    libraries = {
         " ".join(str(lib[key]) for key in ("internal_api", "version", "architecture") if key in lib)
         for lib in threadpool_info()
         # SciPy has its own, which is loaded only if a run needs it.
         if lib["user_api"] == "blas" and "scipy.libs" not in lib["filepath"]
     }
-    return ", ".join(sorted(found))
+    return ", ".join(sorted(libraries))

@@ -175,8 +175,8 @@ class ChainStack:
             for shape in ((fan_out, fan_in), (fan_out,)):
                 stop = start + math.prod(shape)
                 # A copy: products with strided weights run at half the rate.
-                own = flat[:, start:stop].index_select(0, owner)
-                self._values.append(own.view(len(bases), *shape))
+                part = flat[:, start:stop].index_select(0, owner)
+                self._values.append(part.view(len(bases), *shape))
                 start = stop
         self._anchors = [value.clone() if settings.proximal_mu else None for value in self._values]
         self._velocities = [

@@ -93,9 +93,9 @@ class StackedKernel(Kernel):
         batch = min(settings.batch_size, max(length.num_samples for length in lengths))
         build: Callable[..., ChainStack | DualChainStack]
         if samples.like.is_cpu and dual_form_is_faster(self._widths, lengths, settings):
-            stack_jobs, own = in_turn(stack_jobs)
-            taken = torch.from_numpy(own)
-            build = partial(DualChainStack, samples=samples, own=taken, space=self._space)
+            stack_jobs, table = in_turn(stack_jobs)
+            taken = torch.from_numpy(table)
+            build = partial(DualChainStack, samples=samples, client_rows=taken, space=self._space)
             labels = labels.index_select(0, taken.flatten())
         else:
             stack_jobs, inputs, labels = stack_samples(stack_jobs, samples, labels, self._space)

@@ -41,19 +41,19 @@ class ModelStack:
         settings: StepSettings,
         *,
         precision: Precision,
-        own_loss: Loss | None,
+        scenario_loss: Loss | None,
     ) -> None:
         """Copy the bases, flat vectors [P], one per model.
 
-        In the scenario's loss, `own_loss`, no sample depends on another; None: the network's own.
+        In a `scenario_loss` no sample depends on another; None: the network's own.
         """
         module.train()
         some_weight = next(module.parameters())
         self.dtype = some_weight.dtype
         self._device = some_weight.device
         self._is_mixed = precision == "mixed"
-        self._losses = losses_of(module, own_loss, label_smoothing=settings.label_smoothing)
-        self._is_own_loss = own_loss is not None
+        self._losses = losses_of(module, scenario_loss, label_smoothing=settings.label_smoothing)
+        self._has_scenario_loss = scenario_loss is not None
         self._forward = vmap(
             lambda values, inputs: functional_call(module, values, (inputs,)), in_dims=(0, 0)
         )
@@ -112,7 +112,7 @@ class ModelStack:
             sdpa_kernel(SDPBackend.MATH),
         ):
             logits = self._forward(values, inputs)
-            if self._is_own_loss:
+            if self._has_scenario_loss:
                 logits = logits.to(self.dtype)  # losses are not for half the digits
             step_losses = self._losses(logits.flatten(0, 1), labels.flatten(0, 1)).view(
                 weights.shape

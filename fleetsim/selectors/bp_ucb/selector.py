@@ -242,13 +242,13 @@ class BpUcbSelector(ConfiguredSelector[BpUcbSettings]):
             self._num_indices = gossip(graph).sum(axis=1)
         edges = self._edges
         apart_m = distance_m(self._position_m[clients], edges)
-        found = self._propagated(opinions[clients], edges, apart_m)
+        result = self._propagated(opinions[clients], edges, apart_m)
         self._belief = np.full(self._size, _NO_BELIEF)
-        self._belief[clients] = found.beliefs[:, 1]
+        self._belief[clients] = result.beliefs[:, 1]
         self._has_exchanged = self._mask(clients)
         num_neighbours = np.bincount(edges.ravel(), minlength=clients.size)
         # Neighbours know the same clients, so each receives as many bytes as it sends.
-        message_byte = SCALAR_BYTE * num_neighbours * (2 * found.num_exchanges + self._num_indices)
+        message_byte = SCALAR_BYTE * num_neighbours * (2 * result.num_exchanges + self._num_indices)
         return [
             ProbeRequest(
                 client,
@@ -259,7 +259,7 @@ class BpUcbSelector(ConfiguredSelector[BpUcbSettings]):
                 belief=belief,
             )
             for client, num_byte, belief in zip(
-                clients.tolist(), message_byte.tolist(), found.beliefs[:, 1].tolist(), strict=True
+                clients.tolist(), message_byte.tolist(), result.beliefs[:, 1].tolist(), strict=True
             )
         ]
 

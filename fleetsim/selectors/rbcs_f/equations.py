@@ -16,7 +16,7 @@ the clients that are not slower. A heap of m queues over the clients by tau take
 
 Source: Huang, Lin, Wu, He, Li, Zomaya, "An efficiency-boosting client selection scheme for
 federated learning with fairness guarantee", IEEE TPDS 32(7), 2021 (arXiv 2011.01783). Its full text
-was not at hand; the equations and figures are those of a students' re-implementation, with two
+was not at hand; the equations and numbers are those of a students' re-implementation, with two
 corrections: it adds the number c^T c to all of H, and the time of the round before to b.
 """
 

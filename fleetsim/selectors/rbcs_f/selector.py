@@ -5,7 +5,7 @@ keep the guarantee. A client that reports no link or no free processor cannot be
 client answered, the longest queues among the candidates are (a rule of fleetsim's).
 
 Source: Huang, Lin, Wu, He, Li, Zomaya, IEEE TPDS 32(7), 2021 (arXiv 2011.01783), by a students'
-re-implementation, whose figures are the defaults; its V are 5, 10, 20 and 50.
+re-implementation, whose numbers are the defaults; its V are 5, 10, 20 and 50.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class RBCSFSettings(Settings):
 class RBCSFSelector(ConfiguredSelector[RBCSFSettings]):
     """Selector with queues [N] and regressions [N, 3, 3] and [N, 3].
 
-    `_context` holds the figures of the present round.
+    `_context` holds the contexts of the present round.
     """
 
     needs_probes = True
@@ -143,7 +143,7 @@ class RBCSFSelector(ConfiguredSelector[RBCSFSettings]):
         self._queue = queues_after(self._queue, self._took_part, self._settings.guaranteed_fraction)
 
     def _take_in(self, view: RoundView) -> None:
-        """Store the figures of the clients that answered; NaN for all others."""
+        """Store the contexts of the clients that answered; NaN for all others."""
         reported = {
             client: resources
             for client, resources in probing.resources(view.reports).items()

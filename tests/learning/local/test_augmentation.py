@@ -41,10 +41,10 @@ def changed(inputs: Tensor, **how: Any) -> Tensor:
 
 def test_a_flip_mirrors_whole_images_left_to_right() -> None:
     assert torch.equal(changed(images(), flip_chance=1.0), images().flip(3))
-    found = changed(images(200), flip_chance=0.25)
-    is_flipped = (found == images(200).flip(3)).all(dim=(1, 2, 3))
+    results = changed(images(200), flip_chance=0.25)
+    is_flipped = (results == images(200).flip(3)).all(dim=(1, 2, 3))
 
-    assert torch.equal(found[~is_flipped], images(200)[~is_flipped])
+    assert torch.equal(results[~is_flipped], images(200)[~is_flipped])
     # Binomial(200, 1/4): 50 +- 4 standard deviations of 6.1.
     assert 26 <= int(is_flipped.sum()) <= 74
 
@@ -115,8 +115,8 @@ def test_a_training_with_augmentation_is_a_function_of_its_job() -> None:
         trained(AugmentationSettings()),
         *(trained(ALL.model_copy(update={key: 0})) for key in AugmentationSettings.model_fields),
     ]
-    found = {vector_of(result).tobytes() for result in [one, *others]}
-    assert len(found) == 1 + len(others)
+    results = {vector_of(result).tobytes() for result in [one, *others]}
+    assert len(results) == 1 + len(others)
 
 
 def test_channels_last_augments_as_the_serial_trainer_does() -> None:
@@ -145,6 +145,6 @@ def test_trainers_that_cannot_augment_are_not_chosen_and_say_so() -> None:
     ],
 )
 def test_samples_that_cannot_be_changed_so_are_named(settings, shape, are_numbers, key):
-    found = settings.fault(shape, are_numbers=are_numbers)
+    fault = settings.fault(shape, are_numbers=are_numbers)
 
-    assert (found[0] if found else None) == key
+    assert (fault[0] if fault else None) == key

@@ -25,10 +25,10 @@ RIGHT = torch.tensor([1])
 def test_a_margin_of_one_costs_nothing_and_moves_nothing(hinge: Hinge) -> None:
     scores = torch.tensor([[-1.5, 1.5, -2.0]], requires_grad=True)
 
-    found = hinge_losses(hinge, scores, RIGHT)
-    (gradient,) = torch.autograd.grad(found.sum(), scores)
+    result = hinge_losses(hinge, scores, RIGHT)
+    (gradient,) = torch.autograd.grad(result.sum(), scores)
 
-    assert found.tolist() == [0.0]
+    assert result.tolist() == [0.0]
     assert not gradient.any()
 
 
@@ -55,8 +55,8 @@ def test_losses_are_those_of_slow_loops(scores: Tensor) -> None:
     }
 
     for hinge, losses in expected.items():
-        found = hinge_losses(hinge, scores, labels_of_seven)
-        assert found.tolist() == pytest.approx(losses, rel=1e-12, abs=1e-15)
+        result = hinge_losses(hinge, scores, labels_of_seven)
+        assert result.tolist() == pytest.approx(losses, rel=1e-12, abs=1e-15)
 
 
 @every_hinge

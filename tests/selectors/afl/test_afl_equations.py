@@ -37,7 +37,7 @@ def test_a_choice_by_hand():
     # Two of five are left out (0.4). With alpha_2 = ln 2 the others weigh 8, 16, 32. Arrivals E/w
     # of 2, 3, 4 are 1/8, 3/16 and 5/32, so 2 comes first and 4 second. One more (alpha_3 = 1/3 of
     # 3) is uniform among 0, 1, 3, of which 1 has the smallest number.
-    found = chosen(
+    result = chosen(
         [1.0, 2.0, 3.0, 4.0, 5.0],
         3,
         alpha_1=0.4,
@@ -47,7 +47,7 @@ def test_a_choice_by_hand():
         uniforms=np.array([0.5, 0.2, 0.1, 0.9, 0.1]),
     )
 
-    assert found.tolist() == [2, 4, 1]
+    assert result.tolist() == [2, 4, 1]
 
 
 @pytest.mark.parametrize(

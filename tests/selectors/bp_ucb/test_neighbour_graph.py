@@ -42,26 +42,26 @@ def slow_edges(position_m: np.ndarray, kind) -> list[tuple[int, int]]:
 
     match kind:
         case CompleteSettings():
-            found = set(pairs)
+            edges = set(pairs)
         case RadiusSettings():
-            found = {pair for pair in pairs if apart[pair] <= kind.radius_m}
+            edges = {pair for pair in pairs if apart[pair] <= kind.radius_m}
         case MutualNearestSettings():
-            found = {(i, n) for i, n in pairs if n in nearest(i) and i in nearest(n)}
+            edges = {(i, n) for i, n in pairs if n in nearest(i) and i in nearest(n)}
         case _:
-            found = {(i, n) for i, n in pairs if n in nearest(i) or i in nearest(n)}
+            edges = {(i, n) for i, n in pairs if n in nearest(i) or i in nearest(n)}
     part = list(range(num))
 
     def merge(i: int, n: int) -> None:
         old, new = part[n], part[i]
         part[:] = [new if number == old else number for number in part]
 
-    for i, n in found:
+    for i, n in edges:
         merge(i, n)
     for i, n in sorted(pairs, key=lambda pair: (apart[pair], pair)):
         if part[i] != part[n]:
-            found.add((i, n))
+            edges.add((i, n))
             merge(i, n)
-    return sorted(found)
+    return sorted(edges)
 
 
 def line_m(*places: float) -> np.ndarray:
@@ -119,10 +119,10 @@ def test_gossip_is_a_flood_step_by_step(seed, num):
     heard = {n: {n} for n in graph}
     news = {n: {n} for n in graph}
     while any(news.values()):
-        told = {n: set().union(*(news[m] for m in graph[n])) - heard[n] for n in graph}
+        fresh = {n: set().union(*(news[m] for m in graph[n])) - heard[n] for n in graph}
         for n in graph:
-            heard[n] |= told[n]
-        news = told
+            heard[n] |= fresh[n]
+        news = fresh
 
     assert [set(np.flatnonzero(row)) for row in gossip(graph)] == [heard[n] for n in graph]
 

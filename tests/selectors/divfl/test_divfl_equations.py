@@ -107,11 +107,11 @@ def test_the_sample_is_a_tenth_of_the_clients_but_never_fewer_than_wanted():
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_dissimilarities_are_distances(dtype):
     # More parameters than two blocks hold.
-    own, other = points(1, 4, 20_000).astype(dtype), points(2, 3, 20_000).astype(dtype)
-    exact = cdist(own.astype(np.float64), other.astype(np.float64))
+    some, others = points(1, 4, 20_000).astype(dtype), points(2, 3, 20_000).astype(dtype)
+    exact = cdist(some.astype(np.float64), others.astype(np.float64))
 
-    assert dissimilarities(own, other) == pytest.approx(exact, rel=1e-9)
-    assert dissimilarities(own, other, "squared_l2") == pytest.approx(exact**2, rel=1e-9)
+    assert dissimilarities(some, others) == pytest.approx(exact, rel=1e-9)
+    assert dissimilarities(some, others, "squared_l2") == pytest.approx(exact**2, rel=1e-9)
 
 
 def test_equal_gradients_are_at_zero_and_near_ones_keep_their_digits():

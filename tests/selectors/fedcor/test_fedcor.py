@@ -64,8 +64,8 @@ def test_of_clients_that_move_together_one_is_enough():
     alone = [0.8, 0.9, -0.8, -0.7, -0.9, 0.8, 0.9, -0.7]
     now = np.full(4, 9.0)
     play(fleet, selector, 1, [losses(*now.tolist())])
-    for round_, (change, own) in enumerate(zip(together, alone, strict=True), start=2):
-        now = now + np.array([change, change, change, own])
+    for round_, (change, other) in enumerate(zip(together, alone, strict=True), start=2):
+        now = now + np.array([change, change, change, other])
         _, chosen = play(fleet, selector, round_, [losses(*now.tolist())])
 
     assert chosen[0] in (0, 1, 2)
@@ -77,12 +77,12 @@ def test_of_clients_that_move_together_one_is_enough():
 
 def test_the_mean_may_be_what_was_observed():
     """Everybody's loss falls by 1 in every round: no covariance is left once that is the mean."""
-    found = {}
+    largest = {}
     for mean in ("zero", "observed"):
         fleet, selector = ready(warm_up_rounds=4, mean=mean, observed_fit_steps=600)
         for round_ in range(1, 6):
             play(fleet, selector, round_, [losses(*[9.0 - round_] * 4)])
-        found[mean] = np.abs(covariance(selector.state()["points"])).max()
+        largest[mean] = np.abs(covariance(selector.state()["points"])).max()
 
-    assert found["zero"] > 0.3
-    assert found["observed"] < 0.01
+    assert largest["zero"] > 0.3
+    assert largest["observed"] < 0.01

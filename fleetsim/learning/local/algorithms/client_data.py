@@ -40,7 +40,7 @@ class ClientData:
     """Random streams of the steps' augmentation; None: samples stay as they are."""
     evaluation: Callable[[], tuple[Tensor, Tensor]] | None = None
     """Function that returns the samples on which the client evaluates; None: the training ones."""
-    own_loss: Loss | None = None
+    scenario_loss: Loss | None = None
     """Loss that the scenario names; None: the network's or the cross-entropy."""
 
     @property
@@ -81,11 +81,13 @@ class ClientData:
         The host computes it without virtual time, as it does the global model's accuracy.
         """
         samples = (self.inputs, self.labels) if self.evaluation is None else self.evaluation()
-        found = local_sgd.evaluate(model, flatten(model), *samples, own_loss=self.own_loss)
+        result = local_sgd.evaluate(
+            model, flatten(model), *samples, scenario_loss=self.scenario_loss
+        )
         model.train()
-        assert found.loss is not None
-        assert found.accuracy is not None
-        return found.loss, found.accuracy
+        assert result.loss is not None
+        assert result.accuracy is not None
+        return result.loss, result.accuracy
 
 
 @dataclass(slots=True)

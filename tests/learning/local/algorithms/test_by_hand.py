@@ -107,6 +107,6 @@ def test_a_ditto_client_trains_both_models(before: float | None, personal: float
 
     assert weight_of(result) == pytest.approx(1.38, rel=1e-12)
     assert result.state == {"personal": pytest.approx([personal], rel=1e-12)}
-    found = (result.metrics or {})["personal_loss"]
-    assert found == pytest.approx((personal - 3) ** 2 / 2, rel=1e-12)
+    loss = (result.metrics or {})["personal_loss"]
+    assert loss == pytest.approx((personal - 3) ** 2 / 2, rel=1e-12)
     assert result.loss == pytest.approx(1.8**2 / 2, rel=1e-12)  # of the global model

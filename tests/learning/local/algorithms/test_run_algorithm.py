@@ -23,24 +23,24 @@ def test_the_first_task_of_feddyn_equals_the_built_in_fedprox(name: str) -> None
     """Its gradient is 0 then."""
     clients = [Client(11, 2, tells=True), Client(7, 3, most_steps=3), Client(5, 1)]
     fleet, chosen = Fleet(SMALL[name](), clients), local(momentum=0.5)
-    found = fleet.train(OwnTrainingKernel, chosen, algorithm=FedDyn(0.5))
+    results = fleet.train(OwnTrainingKernel, chosen, algorithm=FedDyn(0.5))
 
-    found = [result._replace(state=None) for result in found]
-    assert_equal(fleet, found, fleet.train(Kernel, local(momentum=0.5, mu=0.5)))
+    results = [result._replace(state=None) for result in results]
+    assert_equal(fleet, results, fleet.train(Kernel, local(momentum=0.5, mu=0.5)))
 
 
 def test_the_documented_example_has_15_lines_and_equals_the_built_in_fedprox() -> None:
     page = Path(__file__).parents[4] / "docs" / "models" / "own-training.md"
     (code,) = re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)
-    found: dict[str, Any] = {}
-    exec(compile(code, str(page), "exec"), found)
+    namespace: dict[str, Any] = {}
+    exec(compile(code, str(page), "exec"), namespace)
     fleet = Fleet(SMALL["2nn"](), [Client(11, 2), Client(7, 1)])
 
-    own = fleet.train(OwnTrainingKernel, local(), algorithm=found["FedProx"]())
+    results = fleet.train(OwnTrainingKernel, local(), algorithm=namespace["FedProx"]())
 
     assert len([line for line in code.splitlines() if line.strip()]) <= 15
-    assert max(fleet.errors(own, fleet.train(Kernel, local(mu=0.5)))) <= 1e-12
-    assert own[1].loss == pytest.approx(own[1].loss_rms)
+    assert max(fleet.errors(results, fleet.train(Kernel, local(mu=0.5)))) <= 1e-12
+    assert results[1].loss == pytest.approx(results[1].loss_rms)
 
 
 def test_a_job_carries_what_a_client_keeps_and_receives() -> None:
@@ -86,14 +86,14 @@ WRONG: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize(("answer", "says"), WRONG)
-def test_a_wrong_answer_is_one_line(answer, says):
+@pytest.mark.parametrize(("answer", "message"), WRONG)
+def test_a_wrong_answer_is_one_line(answer, message):
     keys: Any = {"loss": 0.1, **(answer or {})}
     update = answer and ClientUpdate(**keys)
 
-    with pytest.raises(PluginError, match=says) as found:
+    with pytest.raises(PluginError, match=message) as error:
         task(SimpleNamespace(train_client=lambda *_: update), start=1.0, sample=3.0)
-    assert "\n" not in str(found.value)
+    assert "\n" not in str(error.value)
 
 
 def test_numbers_of_numpy_become_those_that_json_has() -> None:
@@ -113,10 +113,10 @@ def test_a_training_that_fails_is_one_line_with_its_place(workers: int) -> None:
     fleet = Fleet(SMALL["2nn"](), [Client(4), Client(6)])
     pool = Pool(fleet.kernel(OwnTrainingKernel, local(), algorithm=Fails()), workers)
 
-    with pytest.raises(PluginError, match=r"Fails.train_client of client \d fails: Zero") as found:
+    with pytest.raises(PluginError, match=r"Fails.train_client of client \d fails: Zero") as error:
         pool.compute(fleet.jobs())
-    assert "\n" not in str(found.value)
-    assert "test_run_algorithm.py, line" in str(found.value)
+    assert "\n" not in str(error.value)
+    assert "test_run_algorithm.py, line" in str(error.value)
 
 
 def test_mixed_samples_have_no_single_labels() -> None:
