@@ -7,7 +7,6 @@ from torch import Tensor
 
 from fleetsim import rng
 from fleetsim.contracts import JobResult
-from fleetsim.errors import ScenarioError
 from fleetsim.kernels.base import Kernel
 from fleetsim.kernels.conv.channels_last import ChannelsLastKernel
 from fleetsim.kernels.vmap.vmap_sgd import VectorisedKernel
@@ -16,9 +15,7 @@ from fleetsim.learning.local.optimizer_settings import SgdSettings
 from fleetsim.learning.local.sample_losses import losses
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.local.step_settings import AugmentationSettings
-from fleetsim.learning.models.settings import LeNet5Settings, TwoNNSettings
-from fleetsim.training.settings import TrainerSettings
-from fleetsim.training.trainer_choice import choose_trainer
+from fleetsim.learning.models.settings import LeNet5Settings
 from tests.learning.side_by_side import Client, Fleet, built, distance, vector_of
 
 ALL = AugmentationSettings(flip_chance=0.5, crop_padding=2, noise_sd=0.1, mixup_alpha=0.4)
@@ -123,14 +120,7 @@ def test_channels_last_augments_as_the_serial_trainer_does() -> None:
     assert distance(trained(ALL, ChannelsLastKernel), trained(ALL), FLEET.base(0)) < 1e-3
 
 
-def test_trainers_that_cannot_augment_are_not_chosen_and_say_so() -> None:
-    small, cnn = TwoNNSettings(), LeNet5Settings()
-
-    assert choose_trainer(TrainerSettings(), small, local(ALL), torch_device="cpu") == "serial"
-    assert choose_trainer(TrainerSettings(), cnn, local(ALL), torch_device="cpu") == "channels-last"
-    for kind in ("stacked", "vectorised"):
-        with pytest.raises(ScenarioError, match=f"trainer.kind: {kind} trains on samples as they"):
-            choose_trainer(TrainerSettings(kind=kind), small, local(ALL), torch_device="cpu")
+def test_a_kernel_that_cannot_augment_says_so() -> None:
     with pytest.raises(ValueError, match="are not augmented"):
         FLEET.kernel(VectorisedKernel, local(ALL))
 

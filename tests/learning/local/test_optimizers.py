@@ -161,31 +161,21 @@ def test_the_gradient_of_a_probe_has_smoothed_labels_too() -> None:
     np.testing.assert_allclose(vector_of(result), [-1.6, 1.6], rtol=1e-12)
 
 
-def factors(schedule: schedules.StepScheduleSettings, *steps: int, of: int = 8) -> list[float]:
-    return [schedule.factor_at(step, of) for step in steps]
+FACTORS: list[tuple[schedules.StepScheduleSettings, dict[int, float]]] = [
+    (schedules.WarmUpSettings(warm_up_steps=4), {1: 0.25, 2: 0.5, 4: 1.0, 5: 1.0}),
+    (schedules.AfterStepsSettings(after_steps=(2, 5), factor=0.5),
+        {1: 1.0, 2: 1.0, 3: 0.5, 5: 0.5, 6: 0.25, 99: 0.25}),
+    (schedules.ExponentialSettings(factor=0.5, every_steps=2), {1: 1.0, 2: 1.0, 3: 0.5, 5: 0.25}),
+    (schedules.ExponentialSettings(factor=0.5, warm_up_steps=2), {1: 0.5, 2: 0.5, 3: 0.25}),
+    # Steps beyond the eight of the scenario's training have the factor of its last.
+    (schedules.CosineSettings(floor_fraction=0.2), {1: 1.0, 3: 0.6 + 0.4 * 0.5**0.5, 5: 0.6,
+        7: 0.6 - 0.4 * 0.5**0.5, 50: schedules.CosineSettings(floor_fraction=0.2).factor_at(8, 8)}),
+]  # fmt: skip
 
 
-def test_schedules_have_the_factors_of_their_definitions() -> None:
-    assert factors(schedules.WarmUpSettings(warm_up_steps=4), 1, 2, 4, 5) == [0.25, 0.5, 1.0, 1.0]
-    halved = schedules.AfterStepsSettings(after_steps=(2, 5), factor=0.5)
-    assert factors(halved, 1, 2, 3, 5, 6, 99) == [1.0, 1.0, 0.5, 0.5, 0.25, 0.25]
-    assert factors(schedules.ExponentialSettings(factor=0.5, every_steps=2), 1, 2, 3, 5) == [
-        1,
-        1,
-        0.5,
-        0.25,
-    ]
-    assert factors(schedules.ExponentialSettings(factor=0.5, warm_up_steps=2), 1, 2, 3) == [
-        0.5,
-        0.5,
-        0.25,
-    ]
-    cosine = factors(schedules.CosineSettings(floor_fraction=0.2), 1, 3, 5, 7)
-    assert cosine == pytest.approx([1.0, 0.6 + 0.4 * 0.5**0.5, 0.6, 0.6 - 0.4 * 0.5**0.5])
-
-
-def test_steps_beyond_the_scenarios_training_have_the_factor_of_its_last() -> None:
-    assert factors(schedules.CosineSettings(), 9, 50) == factors(schedules.CosineSettings(), 8, 8)
+@pytest.mark.parametrize(("schedule", "factors"), FACTORS)
+def test_schedules_have_the_factors_of_their_definitions(schedule, factors):
+    assert {step: schedule.factor_at(step, 8) for step in factors} == pytest.approx(factors)
 
 
 @pytest.mark.parametrize(

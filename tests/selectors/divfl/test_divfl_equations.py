@@ -57,9 +57,9 @@ def test_two_that_are_nearest_to_each_other_are_a_tie_however_sums_round():
 
 
 def test_stochastic_greedy_takes_the_best_of_each_sample():
-    # Five clients whose gradients are single numbers. Two of five seen. Step 1 sees 0 and 3 (costs 24, 28): 0. Step 2 sees, of the rest, 1 and 4:
-    # beside 0 they leave 0+0+1+9+10 = 20 and 0+1+2+1+0 = 4: 4. Step 3 sees 2 and 3, which leave
-    # 0+1+0+1+0 = 2 and 0+1+2+0+0 = 3: 2.
+    # Gradients are single numbers. Two of five are seen. Step 1 sees 0 and 3 (costs 24, 28): 0.
+    # Step 2 sees, of the rest, 1 and 4: beside 0 they leave 0+0+1+9+10 = 20 and 0+1+2+1+0 = 4: 4.
+    # Step 3 sees 2 and 3, which leave 0+1+0+1+0 = 2 and 0+1+2+0+0 = 3: 2.
     line = np.abs(np.subtract.outer([0.0, 1, 2, 10, 11], [0.0, 1, 2, 10, 11]))
     uniforms = np.array(
         [[0.1, 0.5, 0.6, 0.2, 0.7], [0.0, 0.1, 0.8, 0.9, 0.2], [0.0, 0.9, 0.1, 0.2, 0.0]]
