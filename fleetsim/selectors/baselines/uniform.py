@@ -20,12 +20,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from fleetsim import rng
-from fleetsim.contracts import (
-    FleetView,
-    FloatArray,
-    IntArray,
-    RoundView,
-)
+from fleetsim.contracts import FleetView, FloatArray, IntArray, RoundView
 from fleetsim.selectors.bandits.slots import SlotRounds, slot_of
 from fleetsim.selectors.baselines.client_sets import drawn_set, sets_in_line
 from fleetsim.selectors.baselines.fixed import ClientIds, sets_of_clients

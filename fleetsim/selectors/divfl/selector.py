@@ -35,13 +35,7 @@ from fleetsim.selectors import probing
 from fleetsim.selectors.configured_selector import ConfiguredSelector
 from fleetsim.selectors.declared_state import Column
 from fleetsim.selectors.demands import Demand, Demands
-from fleetsim.selectors.divfl.equations import (
-    Metric,
-    cluster_sizes,
-    greedy,
-    refreshed,
-    sample_size,
-)
+from fleetsim.selectors.divfl.equations import Metric, cluster_sizes, greedy, refreshed, sample_size
 from fleetsim.selectors.tie_breaking import TieRule, best, tie_keys
 from fleetsim.settings import Settings
 
@@ -51,9 +45,7 @@ _UNKNOWN = "select/divfl/strangers"
 class DivFlSettings(Settings):
     """Diverse clients, whose gradients represent those of all."""
 
-    acts_if = by_key(
-        sample_fraction=beside("search", "stochastic"),
-    )
+    acts_if = by_key(sample_fraction=beside("search", "stochastic"))
 
     demands: ClassVar[Demands] = {
         "refresh: lazy": Demand(

@@ -50,8 +50,7 @@ class FedCorSettings(Settings):
     """Clients whose losses correlate with those of all, by a Gaussian process."""
 
     acts_if = by_key(
-        warm_up_fit_steps=beside("mean", "zero"),
-        observed_fit_steps=beside("mean", "observed"),
+        warm_up_fit_steps=beside("mean", "zero"), observed_fit_steps=beside("mean", "observed")
     )
 
     demands: ClassVar[Demands] = {

@@ -17,14 +17,7 @@ import numpy as np
 from pydantic import Field
 
 from fleetsim import rng
-from fleetsim.contracts import (
-    FleetView,
-    FloatArray,
-    IntArray,
-    ProbeRequest,
-    Resources,
-    RoundView,
-)
+from fleetsim.contracts import FleetView, FloatArray, IntArray, ProbeRequest, Resources, RoundView
 from fleetsim.fleet.devices.compute import num_trained
 from fleetsim.schema.ranges import Clients, DelayS, DurationS, PositiveFraction
 from fleetsim.selectors import probing

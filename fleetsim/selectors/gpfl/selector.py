@@ -182,10 +182,7 @@ class GPFLSelector(ConfiguredSelector[GPFLSettings]):
             return requests
         return requests + [
             ProbeRequest(
-                client=client,
-                work=self._work(size_of[client]),
-                needs_model=False,
-                parameters=model,
+                client=client, work=self._work(size_of[client]), needs_model=False, parameters=model
             )
             for client, model in zip(
                 self._pending.clients.tolist(), self._pending.models, strict=True

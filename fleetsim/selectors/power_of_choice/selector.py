@@ -40,10 +40,7 @@ from fleetsim.settings import Settings
 class PowerOfChoiceSettings(Settings):
     """The clients with the largest losses among d random candidates."""
 
-    acts_if = by_key(
-        batch=beside("variant", "cpow-d"),
-        loss=beside("variant", "rpow-d"),
-    )
+    acts_if = by_key(batch=beside("variant", "cpow-d"), loss=beside("variant", "rpow-d"))
 
     demands: ClassVar[Demands] = {
         "variant: pow-d": Demand("n_k; losses of d candidates", "private", PROBED_LOSS),

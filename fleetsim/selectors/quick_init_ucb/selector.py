@@ -27,12 +27,7 @@ from fleetsim.contracts import (
     RoundView,
 )
 from fleetsim.selectors import probing
-from fleetsim.selectors.bandits.equations import (
-    Init,
-    arm_of,
-    average_opinion,
-    initial_means,
-)
+from fleetsim.selectors.bandits.equations import Init, arm_of, average_opinion, initial_means
 from fleetsim.selectors.declared_state import Column
 from fleetsim.selectors.tie_breaking import tie_keys
 from fleetsim.selectors.ucb.selector import NO_ARM, SetBanditOptions, UcbSelector
@@ -92,10 +87,7 @@ class Rehearsal:
 class QuickInitUcbSelector(UcbSelector):
     """Bandit over sets with the reward of every client's first group [N], NaN before."""
 
-    state_fields = (
-        *UcbSelector.state_fields,
-        Column("client_reward", np.float64),
-    )
+    state_fields = (*UcbSelector.state_fields, Column("client_reward", np.float64))
 
     def __init__(self, settings: QuickInitUcbSettings) -> None:
         super().__init__(settings)

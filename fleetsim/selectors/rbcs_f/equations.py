@@ -56,10 +56,7 @@ def queues_after(
 
 
 def contexts(
-    free_fraction: FloatArray,
-    took_part: BoolArray,
-    payload_bit: float,
-    rate_bit_per_s: FloatArray,
+    free_fraction: FloatArray, took_part: BoolArray, payload_bit: float, rate_bit_per_s: FloatArray
 ) -> FloatArray:
     """Return contexts c of the clients considered [n, 3]: 1 / mu, s, and the transfer's seconds.
 
@@ -118,11 +115,7 @@ def estimated_exchange_s(
 
 
 def choose(
-    queues: FloatArray,
-    exchange_s: FloatArray,
-    num: int,
-    keys: FloatArray,
-    penalty: float = 10.0,
+    queues: FloatArray, exchange_s: FloatArray, num: int, keys: FloatArray, penalty: float = 10.0
 ) -> IntArray:
     """Return positions of the `num` clients (all, if there are fewer) of the least cost.
 
