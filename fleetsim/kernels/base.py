@@ -57,22 +57,6 @@ class TrainerData:
     accessed: AccessedInputs | None = None
     """Training samples that are made at each access, for `access_kernel` alone."""
 
-    def __post_init__(self) -> None:
-        for name, inputs, labels in (
-            ("training", self.train_inputs, self.train_labels),
-            ("test", self.test_inputs, self.test_labels),
-        ):
-            if len(inputs) != len(labels) or len(labels) == 0:
-                raise ValueError(f"{len(inputs)} {name} samples with {len(labels)} labels")
-        num_samples = len(self.train_labels)
-        for client, share in enumerate(self.shares):
-            if len(share) == 0:
-                raise ValueError(f"client {client} has no training samples")
-            if share.min() < 0 or share.max() >= num_samples:
-                raise ValueError(
-                    f"client {client} has a row outside of the {num_samples} training samples"
-                )
-
 
 class Kernel:
     """Serial kernel: jobs are computed one at a time in this process, by torch's autograd.
@@ -92,17 +76,11 @@ class Kernel:
         seeds_draws: bool = False,
         user_code: str | None = None,
     ) -> None:
-        """Build it.
+        """Build it; the network's weights are overwritten.
 
-        Args:
-            module: the network; the kernel overwrites its weights.
-            data: samples of all clients and of the server.
-            local_settings: batch size, optimizer, proximal term and loss of all clients.
-            seed: root seed of the run.
-            torch_device: "cpu" or "cuda".
-            seeds_draws: if true, global random generators are set to the address of every job and
-                restored after it, for networks that draw from them.
-            user_code: name in messages of the user's code that is called; None: there is none.
+        With `seeds_draws`, global random generators are set to the address of every job and
+        restored after it, for networks that draw from them. `user_code` is the name in messages of
+        the user's code that is called; None: there is none.
         """
         self._device = _device(torch_device)
         self._seeds_draws = seeds_draws

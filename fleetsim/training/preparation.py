@@ -42,12 +42,8 @@ def prepare_task(
 ) -> PreparedTask:
     """Load and split the data, build the model and choose the trainer.
 
-    Args:
-        request: task and trainer.
-        train: if false, models are not trained, and results have no loss and no accuracy.
-        torch_device: "cpu" or "cuda".
-        workers: processes that train, this one included; None: one for every core.
-        prefetched: the task's data set, if reading has begun; None: it is read now.
+    Without `train`, results have no loss and no accuracy. `workers` processes train, this one
+    included; None: one for every core. `prefetched` is the task's data set if reading has begun.
 
     Raises:
         ScenarioError: the task cannot be prepared from these settings, or not on this machine.
@@ -60,20 +56,21 @@ def prepare_task(
     samples = samples_of_task(request, train=train, prefetched=prefetched)
     if isinstance(task.model, CostSettings):
         return _on_paper(request, task.model, samples)
+    form = samples.form
     module = build_model(
         task.model,
-        input_shape=samples.input_shape,
-        num_classes=samples.num_classes,
-        vocabulary_size=samples.vocabulary_size,
-        is_sequence=samples.is_sequence,
+        input_shape=form.input_shape,
+        num_classes=form.num_classes,
+        vocabulary_size=form.vocabulary_size,
+        is_sequence=form.is_sequence,
         seed=seed,
     )
-    are_numbers = samples.vocabulary_size is None
-    wrong = task.local.augmentation.fault(samples.input_shape, are_numbers=are_numbers)
+    are_numbers = form.vocabulary_size is None
+    wrong = task.local.augmentation.fault(form.input_shape, are_numbers=are_numbers)
     if wrong is not None:
         raise ScenarioError(f"task.local.augmentation.{wrong[0]}: {wrong[1]}")
     algorithm = task.local.algorithm.build()
-    parameters, cost = flatten(module), _network_cost(module, request, samples.form, algorithm)
+    parameters, cost = flatten(module), _network_cost(module, request, form, algorithm)
     buffers = np.zeros(parameters.size, dtype=np.bool_)
     for slot in layout(module):
         buffers[slot.start : slot.stop] = not slot.is_trained
@@ -91,7 +88,7 @@ def prepare_task(
                 f"task.local.algorithm.kind = {quoted(task.local.algorithm.kind)} needs samples"
                 " that stay the same, and this data set makes them at each access; leave one out"
             )
-        check_scenario_loss(task.local, module, samples.form)
+        check_scenario_loss(task.local, module, form)
         requested = _serial(request.trainer) if is_accessed else request.trainer
         chosen, reason = _trainer_of(module, request, requested, samples, cost, torch_device)
         kind = chosen

@@ -45,17 +45,17 @@ _ZEN_4, _ZEN_5 = 25, 26
 class Forms:
     """Forms of products that are fast on this processor; kernels check no processor themselves."""
 
-    has_onednn: bool
+    has_onednn: bool = False
     """True if oneDNN may be used."""
-    stacks_by_onednn: bool
+    stacks_by_onednn: bool = False
     """True if stacks use oneDNN. Measured with stacks of one to eight networks (784, ..., 10),
     batches of 10 to 100: on AMD's family 26 oneDNN takes half of MKL's time, on family 25 1.0 to
     1.35 times of it."""
-    long_sums_by_onednn: bool
+    long_sums_by_onednn: bool = False
     """True if long sums use oneDNN. Measured with stacks of five products of (50, 600, 200), (600,
     784, 200) and (200, 600, 784): on family 25 oneDNN takes 0.85 to 0.95 of MKL's time, on family
     26 half."""
-    bytes_as_whole_numbers: bool
+    bytes_as_whole_numbers: bool = False
     """True if bytes are multiplied as whole numbers. Processors with VNNI do so four times as fast
     as float32. Those without add products of bytes in 16 bits, which overflow; a trial decides."""
 
@@ -64,12 +64,7 @@ class Forms:
 def forms() -> Forms:
     """Return the forms of this process, by the mode and the processor, never by the clock."""
     if numerics.chosen() is Numerics.PORTABLE:
-        return Forms(
-            has_onednn=False,
-            stacks_by_onednn=False,
-            long_sums_by_onednn=False,
-            bytes_as_whole_numbers=False,
-        )
+        return Forms()
     return forms_of(processor.cpuinfo())
 
 
