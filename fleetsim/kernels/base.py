@@ -5,7 +5,7 @@ rounding, on the other jobs of its chunk; never on earlier jobs of the kernel, n
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -86,7 +86,8 @@ class Kernel:
         self._seeds_draws = seeds_draws
         self._user_code = user_code
         configure_torch()
-        self._module = module.to(self._device)
+        self.module = module.to(self._device)
+        """Network that the kernel computes on; its weights are those of the last job."""
         self._uses_onednn = False
         self._data = data
         self._local_settings = local_settings
@@ -133,13 +134,12 @@ class Kernel:
     @contextmanager
     def _computing(self, what: str) -> Iterator[None]:
         """Compute with oneDNN if it is allowed, and watch over the user's code, if there is any."""
-        calls: AbstractContextManager[None] = nullcontext()
-        if self._user_code is not None:
-            calls = own_code(f"{self._user_code}: {what}")
-        frozen: AbstractContextManager[None] = nullcontext()
-        if self._seeds_draws:
-            frozen = left_alone(self._module)
-        with frozen, onednn(is_allowed=self._uses_onednn), calls:
+        with ExitStack() as watches:
+            if self._seeds_draws:
+                watches.enter_context(left_alone(self.module))
+            watches.enter_context(onednn(is_allowed=self._uses_onednn))
+            if self._user_code is not None:
+                watches.enter_context(own_code(f"{self._user_code}: {what}"))
             yield
 
     def _draws(self, purpose: str, *indices: int) -> AbstractContextManager[object]:
@@ -172,7 +172,7 @@ class Kernel:
         for index, part in enumerate(parts):
             with self._computing("evaluation"), self._draws("server", first + index * size):
                 some = local_sgd.losses_and_hits(
-                    self._module, parameters, *part, scenario_loss=self._scenario_loss
+                    self.module, parameters, *part, scenario_loss=self._scenario_loss
                 )
             losses.append(some[0].cpu().numpy())
             hits.append(some[1].cpu().numpy())
@@ -188,11 +188,6 @@ class Kernel:
     def forms(self) -> dict[str, str]:
         """Return the forms of computing that the kernel chose, by name."""
         return {}
-
-    @property
-    def module(self) -> nn.Module:
-        """Network that the kernel computes on; its weights are those of the last job."""
-        return self._module
 
     @property
     def is_on_cpu(self) -> bool:
@@ -226,7 +221,7 @@ class Kernel:
         for job in jobs:
             with self._of_job(job):
                 result = local_sgd.train(
-                    self._module,
+                    self.module,
                     job.base,
                     *self._samples(self._data.shares[job.client]),
                     settings,
@@ -259,7 +254,7 @@ class Kernel:
         if job.work.kind is WorkKind.NONE:
             return JobResult(num_samples=0)
         with self._of_job(job):
-            point = self._module, job.base, *self._samples(self._drawn(job))
+            point = self.module, job.base, *self._samples(self._drawn(job))
             if job.work.kind is WorkKind.EVALUATE:
                 return local_sgd.evaluate(*point, scenario_loss=self._scenario_loss)
             smoothing = self._local_settings.label_smoothing

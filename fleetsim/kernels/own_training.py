@@ -18,7 +18,7 @@ class OwnTrainingKernel(Kernel):
     def __init__(self, *args: Any, algorithm: ClientTraining, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._algorithm = algorithm
-        self._frozen = FrozenWeights(self._module)
+        self._frozen = FrozenWeights(self.module)
 
     def _train(self, jobs: Sequence[Job]) -> list[JobResult]:
         return [self._train_one(job) for job in jobs]
@@ -32,7 +32,7 @@ class OwnTrainingKernel(Kernel):
             labels=labels,
             state=job.state or {},
             received=job.received or {},
-            losses=losses_of(self._module, self._scenario_loss, label_smoothing=smoothing),
+            losses=losses_of(self.module, self._scenario_loss, label_smoothing=smoothing),
             scenario_loss=self._scenario_loss,
             settings=self._settings_of(job),
             epochs=job.work.epochs,
@@ -42,7 +42,7 @@ class OwnTrainingKernel(Kernel):
         )
         with self._of_job(job):
             result = run_algorithm(
-                self._algorithm, self._module, job.base, data, self._stream(job), self._frozen
+                self._algorithm, self.module, job.base, data, self._stream(job), self._frozen
             )
         tells = job.work.tells_epoch_losses
         return result if tells else result._replace(epoch_losses=None)

@@ -12,11 +12,7 @@ from fleetsim.training.settings import TrainerKind, TrainerSettings
 
 
 def check_scenario_loss(local: LocalSettings, module: nn.Module, samples: SampleForm) -> None:
-    """Check that the clients' loss suits the network, and is one for samples of a form.
-
-    Raises:
-        ScenarioError: it does not, or is none.
-    """
+    """Check that the clients' loss suits the network, and is one for samples of a form."""
     if local.label_smoothing and isinstance(module, HasLoss):
         raise ScenarioError(
             "task.local.label_smoothing: is of the cross-entropy, and the network has a loss of its"
@@ -39,12 +35,9 @@ def trainer_for_loss(
 ) -> tuple[TrainerKind, str]:
     """Return the trainer for a loss of the scenario's on a network of fleetsim's, and the reason.
 
-    Trainers of one client at a time call the loss as the serial one does. The vectorised one calls
-    it for the samples of many clients at once, so it must be proved. `chosen` is the trainer that
-    the network would have.
-
-    Raises:
-        ScenarioError: the scenario names the vectorised trainer, and it is not proved.
+    `chosen` is the trainer that the network would have. Trainers of one client at a time call the
+    loss as the serial one does. The vectorised one calls it for the samples of many clients at
+    once, so it must be proved: else it is a ScenarioError to name it.
     """
     if chosen != "vectorised":
         return chosen, "the loss is called for one client at a time"

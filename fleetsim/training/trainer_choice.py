@@ -59,8 +59,7 @@ class ChoosesTrainer(Protocol):
     def proved_trainer(self, asked: TrainerQuestion) -> tuple[TrainerKind, str]:
         """Check that the network can be trained; return its trainer, and the reason in one line.
 
-        Raises:
-            ScenarioError: it cannot be trained, or not by the trainer that the scenario names.
+        ScenarioError: it cannot be trained, or not by the trainer that the scenario names.
         """
 
 
@@ -69,8 +68,7 @@ def choose_trainer(
 ) -> TrainerKind:
     """Return the kind of trainer; for `auto` the one measured to be fastest for such models.
 
-    Raises:
-        ScenarioError: the scenario's trainer cannot train its model, or not on this torch device.
+    ScenarioError: the scenario's trainer cannot train its model, or not on this torch device.
     """
     message = fault(requested, model, local)
     if message is not None:

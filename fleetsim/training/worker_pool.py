@@ -70,12 +70,7 @@ class Pool:
         self._begun = _Begun(list(jobs), calls[0], len(shares) - 1, order)
 
     def compute(self, jobs: Sequence[Job]) -> list[JobResult]:
-        """Return the results of jobs, in their order.
-
-        Raises:
-            TrainingError: a helper failed or died.
-            ValueError: other jobs were begun.
-        """
+        """Return the results of jobs, in their order; ValueError: other jobs were begun."""
         if self._begun is None:
             self.begin(jobs)
         begun, self._begun = self._begun, None

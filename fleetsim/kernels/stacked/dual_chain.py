@@ -31,8 +31,7 @@ from fleetsim.contracts import Parameters
 from fleetsim.kernels.batches import Length
 from fleetsim.kernels.cpu.gemm import Widths, onednn, prefers_onednn_for_long
 from fleetsim.kernels.cpu.workspace import Workspace
-from fleetsim.kernels.device_samples import DeviceSamples
-from fleetsim.kernels.initial_models import on_device
+from fleetsim.kernels.device_samples import DeviceSamples, on_device
 from fleetsim.kernels.stacked.client_products import PANEL, products_of
 from fleetsim.kernels.stacked.linear_chain import ChainStack, relu_backward, view
 from fleetsim.learning.local.step_settings import StepSettings

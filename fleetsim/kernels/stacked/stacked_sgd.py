@@ -69,12 +69,12 @@ class StackedKernel(Kernel):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        widths = widths_of(self._module)
+        widths = widths_of(self.module)
         if widths is None:
             raise ValueError("only chains of linear layers with ReLU can be stacked")
         self._local_settings.plain_sgd()
         self._widths = widths
-        self._hinge = self._module.hinge if isinstance(self._module, LinearSvm) else None
+        self._hinge = self.module.hinge if isinstance(self.module, LinearSvm) else None
         batch_size = self._local_settings.batch_size
         self._uses_onednn = self.is_on_cpu and prefers_onednn(widths, batch_size)
         self._space = Workspace()

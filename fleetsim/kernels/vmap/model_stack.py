@@ -24,7 +24,7 @@ from torch.linalg import vector_norm
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from fleetsim.contracts import Loss, Parameters
-from fleetsim.kernels.initial_models import on_device
+from fleetsim.kernels.device_samples import on_device
 from fleetsim.learning.local.optimizers import clip_factor, direction, initial_moments, norm_of
 from fleetsim.learning.local.sample_losses import losses_of
 from fleetsim.learning.local.step_settings import Precision, StepSettings
@@ -94,14 +94,10 @@ class ModelStack:
     ) -> Tensor:
         """Take one step for some models; return the losses before it [k, batch].
 
-        Args:
-            models: a prefix of the models, or their indices [k], each once.
-            inputs: one batch per model [k, batch, ...].
-            labels: labels [k, batch] int64, or [k, batch, t].
-            weights: weight of each sample in the mean over its batch [k, batch]: 1/b, or 0 for
-                padding.
-            number: number of the step in the models' tasks, 1 for the first.
-            rate: learning rate of the step, one for all models or one for each [k].
+        The models are a prefix or indices [k], each once, with one batch [k, batch, ...] each and
+        labels [k, batch] int64, or [k, batch, t]. `weights` [k, batch] are those of the samples in
+        the mean over their batch: 1/b, or 0 for padding. The step has this `number` in the models'
+        tasks, 1 for the first, and one learning rate for all models or one for each [k].
         """
         values = {name: value[models] for name, value in self._values.items()}
         trained = [values[name].requires_grad_() for name in self._trained]

@@ -172,14 +172,14 @@ class VectorisedKernel(Kernel):
 
     def __init__(self, *args: Any, precision: Precision = "float32", **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        message = fault(self._module)
+        message = fault(self.module)
         if message is not None:
             raise ValueError(f"clients of this network cannot be trained at once: {message}")
         if not self._local_settings.augmentation.is_none:
             raise ValueError("samples of clients that train at once are not augmented")
         self._precision = precision
         first = torch.zeros(1, dtype=torch.int64, device=self._device)
-        self._footprint = footprint(self._module, self._all_samples.take(first))
+        self._footprint = footprint(self.module, self._all_samples.take(first))
         self._stack_byte = STACK_BYTE[self._device.type]
 
     def _stacks(self, jobs: Sequence[Job]) -> list[list[int]]:
@@ -193,7 +193,7 @@ class VectorisedKernel(Kernel):
             # Torch computes some operations for one client at a time, which changes no result.
             warnings.filterwarnings("ignore", "There is a performance drop", UserWarning)
             return train_stack(
-                self._module,
+                self.module,
                 stack,
                 inputs,
                 labels,

@@ -85,9 +85,7 @@ def random_clients(clients: IntArray, num: int, exponentials: FloatArray) -> Int
 
     The Exp(1) variables are of the whole fleet [N]. All are drawn if there are fewer than `num`.
     """
-    # All clients arrive at E_i / 1.
-    arrivals = exponentials[clients]
-    return clients[best(-arrivals, num, arrivals)]
+    return clients[draw(np.ones(clients.size), num, exponentials[clients])]
 
 
 class RandomSelector(ConfiguredSelector[RandomSettings]):

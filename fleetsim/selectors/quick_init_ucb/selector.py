@@ -62,12 +62,8 @@ class Rehearsal:
         self._model = fleet.parameters
         self._num_left = num_rounds
         self._work = fleet.training
-        self._is_evaluated = False
-
-    @property
-    def is_over(self) -> bool:
-        """Return whether all candidates were asked for an opinion."""
-        return self._is_evaluated
+        self.is_over = False
+        """True if all candidates were asked for an opinion."""
 
     def requests(self, candidates: IntArray) -> Sequence[ProbeRequest]:
         """Return the requests of the next stage; empty without candidates."""
@@ -75,7 +71,7 @@ class Rehearsal:
         if self._num_left and members.size:
             self._num_left -= 1
             return probing.requests(members, self._work, parameters=self._model)
-        self._is_evaluated = True
+        self.is_over = True
         return probing.evaluations(candidates, parameters=self._model)
 
     def take(self, reports: Sequence[Report]) -> None:

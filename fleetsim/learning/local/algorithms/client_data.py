@@ -57,8 +57,7 @@ class ClientData:
     def batches(self, generator: np.random.Generator) -> Iterator[tuple[Tensor, Tensor]]:
         """Yield inputs and labels of each step, in the order of the built-in training.
 
-        Raises:
-            ValueError: samples are mixed, so that a batch has two sets of labels.
+        ValueError: samples are mixed, so that a batch has two sets of labels.
         """
         if self.settings.augmentation.mixup_alpha:
             raise ValueError("batches with mixup_alpha have two sets of labels; use steps")
