@@ -144,13 +144,15 @@ def _serial(requested: TrainerSettings) -> TrainerSettings:
 
 
 def _on_paper(request: TaskRequest, model: CostSettings, samples: TaskSamples) -> PreparedTask:
-    algorithm = request.task.local.algorithm.build()
+    algorithm, copies = request.task.local.algorithm.build(), None
+    if request.measures_memory:
+        copies = num_weight_copies(request.task.local, num_more=_num_copies(algorithm))
     return PreparedTask(
         num_samples=samples.num_samples,
         num_evaluated=samples.num_evaluated,
         parameters=np.zeros(1, dtype=np.float32),
         buffers=np.zeros(1, dtype=np.bool_),
-        cost=_paper_cost(model, request, algorithm),
+        cost=replace(model.cost(num_copies=copies), train_factor=_train_factor(algorithm)),
         trainer=NullTrainer(samples.num_samples, samples.num_evaluated),
         platform=resolve(torch_device="cpu"),
         label_coverage=samples.label_coverage,
@@ -204,16 +206,6 @@ def _network_cost(
         )
         cost = replace(cost, memory=memory)
     return replace(cost, train_factor=_train_factor(algorithm))
-
-
-def _paper_cost(
-    model: CostSettings, request: TaskRequest, algorithm: ClientTraining | None
-) -> ModelCost:
-    """Return the cost of a model that exists on paper only."""
-    copies = None
-    if request.measures_memory:
-        copies = num_weight_copies(request.task.local, num_more=_num_copies(algorithm))
-    return replace(model.cost(num_copies=copies), train_factor=_train_factor(algorithm))
 
 
 def _train_factor(algorithm: ClientTraining | None) -> float:

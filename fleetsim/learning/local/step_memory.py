@@ -48,8 +48,13 @@ def step_memory(
     scenario_loss = local.loss.build()
 
     def unfold(layer: nn.Module, _: tuple[Tensor, ...], outputs: Tensor) -> None:
+        """Count the patches under a kernel of several pixels, kept for its gradient alone."""
         nonlocal unfolded_byte
-        unfolded_byte += _unfolded_byte(layer, outputs)
+        assert isinstance(layer, _CONVOLUTIONS)
+        pixels = math.prod(layer.kernel_size)
+        if pixels > 1 and layer.groups == 1 and layer.weight.requires_grad:
+            num_places = outputs.numel() // layer.out_channels
+            unfolded_byte += layer.in_channels * pixels * num_places * outputs.element_size()
 
     def loss() -> Tensor:
         # Dropout of a user's network draws masks, which no later draw may notice.
@@ -109,16 +114,3 @@ def kept_byte(module: nn.Module, forward: Callable[[], Tensor]) -> int:
         kept.pop(tensor.untyped_storage().data_ptr(), None)
     kept[result.untyped_storage().data_ptr()] = result.untyped_storage().nbytes()
     return sum(kept.values())
-
-
-def _unfolded_byte(layer: nn.Module, outputs: Tensor) -> int:
-    """Return the bytes of the patches under a convolution's kernel; 0 for kernels of one pixel.
-
-    Patches are kept for the gradient of the kernel: there are none for a frozen one.
-    """
-    assert isinstance(layer, _CONVOLUTIONS)
-    pixels = math.prod(layer.kernel_size)
-    if pixels == 1 or layer.groups > 1 or not layer.weight.requires_grad:
-        return 0
-    num_places = outputs.numel() // layer.out_channels
-    return layer.in_channels * pixels * num_places * outputs.element_size()

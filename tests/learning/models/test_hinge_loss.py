@@ -1,3 +1,4 @@
+from collections import OrderedDict
 from typing import get_args
 
 import numpy as np
@@ -11,7 +12,7 @@ from fleetsim import rng
 from fleetsim.kernels.conv.channels_last import form_of
 from fleetsim.kernels.stacked.score_gradients import ScoreBatch, writer_of
 from fleetsim.learning.local import local_sgd
-from fleetsim.learning.models.hinge_loss import hinge_losses
+from fleetsim.learning.models.hinge_loss import LinearSvm
 from fleetsim.learning.models.model_kind import Hinge
 from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import SvmSettings
@@ -19,6 +20,10 @@ from fleetsim.learning.models.settings import SvmSettings
 every_hinge = pytest.mark.parametrize("hinge", get_args(Hinge))
 
 RIGHT = torch.tensor([1])
+
+
+def hinge_losses(hinge: Hinge, scores: Tensor, labels: Tensor) -> Tensor:
+    return LinearSvm(OrderedDict(), hinge).losses(scores, labels)
 
 
 @every_hinge
