@@ -17,8 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -99,8 +98,7 @@ class GPFLSettings(Settings):
         return GPFLSelector(self)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _PendingRound:
+class _PendingRound(NamedTuple):
     """Round whose gradients are still to be requested."""
 
     clients: IntArray
@@ -113,22 +111,13 @@ class _PendingRound:
 
     def state(self) -> State:
         """Return copies of the fields by name."""
-        return {
-            "pending/clients": self.clients.copy(),
-            "pending/models": self.models.copy(),
-            "pending/factor": np.array(self.factor),
-            "pending/is_aggregated": np.array(self.is_aggregated),
-        }
+        return {f"pending/{name}": np.array(value) for name, value in self._asdict().items()}
 
     @classmethod
     def restored(cls, state: State) -> _PendingRound:
         """Return the round that `state` described."""
-        return cls(
-            clients=np.array(state["pending/clients"], dtype=np.int64),
-            models=np.array(state["pending/models"], dtype=np.float32),
-            factor=float(state["pending/factor"]),
-            is_aggregated=bool(state["pending/is_aggregated"]),
-        )
+        clients, models, *numbers = (np.array(state[f"pending/{name}"]) for name in cls._fields)
+        return cls(clients, models, float(numbers[0]), bool(numbers[1]))
 
 
 class GPFLSelector(ConfiguredSelector[GPFLSettings]):
