@@ -22,7 +22,6 @@ from fleetsim.contracts import (
     FloatArray,
     IntArray,
     ProbeRequest,
-    Resources,
     RoundOutcome,
     RoundView,
 )
@@ -147,7 +146,8 @@ class RBCSFSelector(ConfiguredSelector[RBCSFSettings]):
         reported = {
             client: resources
             for client, resources in probing.resources(view.reports).items()
-            if _can_work(resources)
+            # With a link and some processor at this moment.
+            if resources.up_bit_per_s > 0.0 and resources.load_fraction < 1.0
         }
         clients = np.array(list(reported), dtype=np.int64)
         self._context = np.full((self._size, NUM_FEATURES), np.nan)
@@ -157,8 +157,3 @@ class RBCSFSelector(ConfiguredSelector[RBCSFSettings]):
             float(self._fleet.payload_byte * BIT_PER_BYTE),
             np.array([resources.up_bit_per_s for resources in reported.values()]),
         )
-
-
-def _can_work(reported: Resources) -> bool:
-    """Return whether a client has a link and some processor at this moment."""
-    return reported.up_bit_per_s > 0.0 and reported.load_fraction < 1.0
