@@ -10,8 +10,10 @@ from fleetsim import rng
 from fleetsim.selectors.bandits.equations import (
     arm_of,
     arms,
+    average_opinion,
     index,
     initial_means,
+    is_playable,
     require_arms,
     rewarded,
 )
@@ -26,14 +28,42 @@ def test_arms_are_all_sets_and_each_knows_its_number(num_clients, size):
     assert [arm_of(members[::-1], num_clients) for members in sets] == list(range(len(sets)))
 
 
-@pytest.mark.parametrize(
-    ("size", "message"),
-    [(2, "10 sets of 2, more than 9"), (0, "1 to 5 clients, got 0"), (6, "1 to 5 clients, got 6")],
-)
-def test_sets_of_no_client_or_too_many_and_too_many_sets_are_refused(size, message):
-    with pytest.raises(ValueError, match=message):
-        require_arms(5, size, most=9)
+def test_a_hundred_clients_are_refused_with_the_number():
+    # The paper's own limit: C(100, 5) = 75,287,520 is above 10^7; C(20, 5) = 15,504.
+    assert require_arms(20, 5) == 15_504
+    with pytest.raises(
+        ValueError, match="100 clients have 75,287,520 sets of 5, more than 1,000,000"
+    ):
+        arms(100, 5)
+    with pytest.raises(ValueError, match="10 sets of 2, more than 9"):
+        require_arms(5, 2, most=9)
     assert require_arms(5, 2, most=10) == 10
+
+
+@pytest.mark.parametrize("size", [0, 6])
+def test_a_set_has_at_least_one_client_and_at_most_all(size):
+    with pytest.raises(ValueError, match=f"1 to 5 clients, got {size}"):
+        require_arms(5, size)
+
+
+def test_an_arm_is_playable_if_all_its_clients_are_there():
+    # {0, 1}, {0, 2}, {1, 2} without client 1.
+    assert is_playable(arms(3, 2), np.array([True, False, True])).tolist() == [False, True, False]
+
+
+def test_the_reward_is_the_mean_opinion_of_those_who_answered():
+    assert average_opinion(np.array([0.2, 0.4, np.nan, 0.9])) == pytest.approx(0.5)
+    assert math.isnan(average_opinion(np.full(3, np.nan)))
+
+
+def test_the_index_by_hand():
+    # t = 10, mu = 1, ln 10 = 2.302585: .6 + sqrt(2.302585/4) = 1.358714, .9 + sqrt(2.302585)
+    # = 2.417427, and the arm never played first of all.
+    values = index(np.array([0.6, 0.9, 0.0]), np.array([4, 1, 0]), 10, 1.0)
+
+    assert values == pytest.approx([1.358714, 2.417427, math.inf], abs=1e-6)
+    assert index(np.array([0.6]), np.array([4]), 10, 0.01)[0] == pytest.approx(0.607587, abs=1e-6)
+    assert index(np.array([0.6]), np.array([4]), 1, 1.0)[0] == 0.6
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.floats(0.0, 1.0)), max_size=30))
@@ -45,6 +75,17 @@ def test_means_are_those_of_the_rewards(history):
 
     assert plays.tolist() == [len(rewards) for rewards in of_arm]
     assert means == pytest.approx([np.mean(r) if r else 0.0 for r in of_arm])
+
+
+def test_several_arms_are_rewarded_at_once_and_nothing_is_changed_in_place():
+    means, plays = np.array([0.5, 0.4, math.nan]), np.array([1, 3, 0])
+    # (.5 + 1) / 2 and, for the one never played, the reward itself.
+    new_means, new_plays = rewarded(means, plays, np.array([0, 2]), np.array([1.0, 0.3]))
+
+    assert new_means.tolist() == [0.75, 0.4, 0.3]
+    assert new_plays.tolist() == [2, 3, 1]
+    assert means[0] == 0.5
+    assert plays[0] == 1
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ from fleetsim import rng
 from fleetsim.selectors.bp_ucb.belief_propagation import (
     Propagation,
     compatibilities,
+    convergence_bound,
     distance_factors,
     local_potentials,
     propagated,
@@ -42,6 +43,17 @@ def of_opinions(opinions: list[float], edges: np.ndarray, factor: float, kind) -
         edges,
         compatibilities(np.full(len(edges), factor), kind),
     )
+
+
+def test_two_neighbours_by_hand():
+    # r = .8 and .5: phi = (.36, .64) and (.75, .25); e = .5: psi = .75 if equal, .25 if not.
+    # To the second: .36*.75 + .64*.25 = .43 for 0 and .36*.25 + .64*.75 = .57 for 1; its belief
+    # is .75*.43 against .25*.57 = .3225 : .1425. To the first: .75*.75 + .25*.25 = .625 and .375;
+    # its belief is .36*.625 against .64*.375 = .225 : .24.
+    result = of_opinions([0.8, 0.5], np.array([[0, 1]]), 0.5, "agreement")
+
+    assert result.beliefs[:, 1] == pytest.approx([0.24 / 0.465, 0.1425 / 0.465])
+    assert result.is_converged
 
 
 @settings(max_examples=60)
@@ -105,8 +117,8 @@ def test_a_client_alone_believes_what_it_sees():
 
 
 def test_damping_keeps_a_share_of_the_old_message():
-    # phi = (.36, .64) and (.75, .25); psi = .75 if equal, .25 if not. To the second: .36*.75 +
-    # .64*.25 = .43 and .57, with half of the old (.5, .5) .465 and .535: .75*.465 against .25*.535.
+    # The two neighbours above after one exchange: (.43, .57) is told to the second, and with
+    # half of the old (.5, .5) it is (.465, .535): .75*.465 against .25*.535.
     local, pairs = local_potentials(np.array([0.8, 0.5])), compatibilities(np.array([0.5]))
     result = propagated(local, np.array([[0, 1]]), pairs, max_exchanges=1, damping=0.5)
 
@@ -120,6 +132,13 @@ def test_distance_factors_by_hand():
 
     assert factors == pytest.approx([1.0, 0.987088, 0.006658], abs=1e-6)
     assert distance_factors(np.array([1000.0]), unit_m=1000.0)[0] == pytest.approx(0.9990005)
+
+
+def test_theorem_2_fails_in_the_papers_own_set_up_without_c():
+    # d_max = sqrt(2) km, d^3.7 = 3.605, tanh = .998523: 19 times that is 18.97.
+    literal = convergence_bound(20, 1000 * math.sqrt(2), decay=1.0, unit_m=1000.0)
+
+    assert literal == pytest.approx(18.97, abs=0.005)
 
 
 def bound(edges, factors, num_clients):

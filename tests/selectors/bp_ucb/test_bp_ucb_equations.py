@@ -1,9 +1,15 @@
 import numpy as np
 import pytest
 
+from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.selectors.bandits.equations import rewarded
 from fleetsim.selectors.bp_ucb.equations import index
 from fleetsim.selectors.tie_breaking import best
+
+
+def started(*opinions: float) -> tuple[FloatArray, IntArray]:
+    """Means and plays after slot 1, whose model all clients have an opinion of."""
+    return np.array(opinions), np.ones(len(opinions), dtype=np.int64)
 
 
 def test_two_slots_by_hand():
@@ -13,7 +19,7 @@ def test_two_slots_by_hand():
     # Their opinions of the new model are .8 and .3: means (.6+.8)/2 = .7 and (.7+.3)/2 = .5.
     # Slot 3: ln 3 = 1.098612, .5 sqrt(1.098612/2) = .370576 for 0 and 3, .524074 for the others;
     # indices 1.195576, 1.249074, .949074, .995576: 1 and 0.
-    means, plays = np.array([0.6, 0.5, 0.4, 0.7]), np.ones(4, dtype=np.int64)
+    means, plays = started(0.6, 0.5, 0.4, 0.7)
     beliefs, keys = np.array([0.5, 0.9, 0.1, 0.5]), np.arange(4.0)
     second = index(means, plays, beliefs, 2, 0.5)
     chosen = best(second.round(9), 2, keys)
@@ -25,3 +31,11 @@ def test_two_slots_by_hand():
     assert means == pytest.approx([0.7, 0.5, 0.4, 0.5])
     assert plays.tolist() == [2, 1, 1, 2]
     assert third == pytest.approx([1.195576, 1.249074, 0.949074, 0.995576], abs=1e-6)
+
+
+def test_with_beliefs_as_printed_the_order_is_that_of_the_opinions_alone():
+    means, plays = started(0.3, 0.9, 0.6)
+    values = index(means, plays, np.full(3, 0.5), 2)
+
+    # All have b/N = 1/6 and .01 sqrt(ln 2) = .008326 on top.
+    assert values - means == pytest.approx(np.full(3, 1 / 6 + 0.008326), abs=1e-6)

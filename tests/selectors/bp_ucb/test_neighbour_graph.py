@@ -15,6 +15,7 @@ from fleetsim.selectors.bp_ucb.neighbour_graph import (
     NearestSettings,
     RadiusSettings,
     client_graph,
+    distance_m,
     edges_of,
     farthest_m,
     gossip,
@@ -41,26 +42,30 @@ def slow_edges(position_m: np.ndarray, kind) -> list[tuple[int, int]]:
 
     match kind:
         case CompleteSettings():
-            edges = set(pairs)
+            found = set(pairs)
         case RadiusSettings():
-            edges = {pair for pair in pairs if apart[pair] <= kind.radius_m}
+            found = {pair for pair in pairs if apart[pair] <= kind.radius_m}
         case MutualNearestSettings():
-            edges = {(i, n) for i, n in pairs if n in nearest(i) and i in nearest(n)}
+            found = {(i, n) for i, n in pairs if n in nearest(i) and i in nearest(n)}
         case _:
-            edges = {(i, n) for i, n in pairs if n in nearest(i) or i in nearest(n)}
+            found = {(i, n) for i, n in pairs if n in nearest(i) or i in nearest(n)}
     part = list(range(num))
 
     def merge(i: int, n: int) -> None:
         old, new = part[n], part[i]
         part[:] = [new if number == old else number for number in part]
 
-    for i, n in edges:
+    for i, n in found:
         merge(i, n)
     for i, n in sorted(pairs, key=lambda pair: (apart[pair], pair)):
         if part[i] != part[n]:
-            edges.add((i, n))
+            found.add((i, n))
             merge(i, n)
-    return sorted(edges)
+    return sorted(found)
+
+
+def line_m(*places: float) -> np.ndarray:
+    return np.array([[place, 0.0] for place in places])
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
@@ -88,7 +93,23 @@ def test_blocks_of_rows_change_nothing(monkeypatch):
 
     assert [edges_of(client_graph(position_m, kind)).tolist() for kind in KINDS] == whole
     assert farthest_m(position_m) == farthest
-    assert [farthest_m(position_m[:num]) for num in (0, 1)] == [0.0, 0.0]
+
+
+def test_the_graph_can_be_drawn_and_analysed():
+    graph = client_graph(line_m(0, 3, 5))
+
+    assert nx.get_node_attributes(graph, "position_m") == {0: (0, 0), 1: (3, 0), 2: (5, 0)}
+    assert nx.shortest_path_length(graph, 0, 2, weight="distance_m") == 5.0
+    assert nx.adjacency_matrix(graph).sum() == 6
+
+
+def test_distances_by_hand():
+    places_m = np.array([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]])
+
+    assert distance_m(places_m, np.array([[0, 1], [2, 0]])).tolist() == [5.0, 1.0]
+    assert farthest_m(places_m) == 5.0
+    assert farthest_m(np.zeros((1, 2))) == 0.0
+    assert farthest_m(np.zeros((0, 2))) == 0.0
 
 
 @settings(max_examples=30)
@@ -98,10 +119,10 @@ def test_gossip_is_a_flood_step_by_step(seed, num):
     heard = {n: {n} for n in graph}
     news = {n: {n} for n in graph}
     while any(news.values()):
-        fresh = {n: set().union(*(news[m] for m in graph[n])) - heard[n] for n in graph}
+        told = {n: set().union(*(news[m] for m in graph[n])) - heard[n] for n in graph}
         for n in graph:
-            heard[n] |= fresh[n]
-        news = fresh
+            heard[n] |= told[n]
+        news = told
 
     assert [set(np.flatnonzero(row)) for row in gossip(graph)] == [heard[n] for n in graph]
 

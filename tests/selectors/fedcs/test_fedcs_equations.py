@@ -5,10 +5,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fleetsim import rng
-from fleetsim.selectors.fedcs.equations import pack
+from fleetsim.selectors.fedcs.equations import num_asked, pack
 
 # The worked example: seconds of download, update and upload of three clients.
-TABLE = np.array([[1.0, 5.0, 2.0], [2.0, 1.0, 3.0], [1.0, 2.0, 4.0]])
+DOWNLOAD_S = np.array([1.0, 2.0, 1.0])
+UPDATE_S = np.array([5.0, 1.0, 2.0])
+UPLOAD_S = np.array([2.0, 3.0, 4.0])
+TABLE = np.column_stack([DOWNLOAD_S, UPDATE_S, UPLOAD_S])
 
 # Whole seconds: sums are exact, and equal increases are equal.
 SECONDS = st.integers(0, 6).map(float)
@@ -28,10 +31,14 @@ def length_s(table):
     return table[:, 0].max() + theta_s
 
 
-def test_who_prolongs_the_round_least_is_next_and_it_must_end_before_the_deadline():
+def test_the_client_that_prolongs_the_round_least_is_next():
     # Nobody yet: 1 + 2 + 5 = 8, 2 + 3 + 1 = 6, 1 + 4 + 2 = 7: client 1, D = 2, Theta = 4, T = 6.
     # Then client 0: 0 + 2 + (5 - 4) = 3, client 2: 0 + 4 + 0 = 4: client 0, Theta = 7, T = 9.
-    # Then client 2: Theta = 11, T = 13.
+    # Then client 2: Theta = 11, T = 13, not below 12. The largest increase first would give [0].
+    assert packed(TABLE, 12.0, np.zeros(3)) == [1, 0]
+
+
+def test_the_round_must_end_before_the_deadline_not_at_it():
     assert packed(TABLE, 13.0, np.zeros(3)) == [1, 0]
     assert packed(TABLE, 13.001, np.zeros(3)) == [1, 0, 2]
 
@@ -62,3 +69,10 @@ def test_without_a_deadline_all_clients_take_part():
     assert sorted(packed(TABLE, math.inf, np.zeros(3))) == [0, 1, 2]
     assert packed(TABLE, math.inf, np.zeros(3), max_clients=2) == [1, 0]
     assert packed(TABLE, math.inf, np.zeros(3), max_clients=0) == []
+
+
+def test_the_number_asked_is_rounded_up():
+    assert [num_asked(n, 0.1) for n in (0, 1, 10, 11, 1000)] == [0, 1, 1, 2, 100]
+    # .07 * 100 is 7.000000000000001 in binary.
+    assert num_asked(100, 0.07) == 7
+    assert num_asked(5, 1.0) == 5

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetsim.selectors.gpfl.equations import (
+    client_vector,
     confidence_bound,
     direction,
     exploration_weight,
@@ -23,6 +24,27 @@ VECTORS = [np.array([3.0, 4.0]), np.array([0.0, 5.0]), np.array([-3.0, 0.0])]
 PROJECTIONS = st.lists(st.floats(-50.0, 50.0), min_size=1, max_size=12).map(np.array)
 
 
+def test_the_vector_is_the_sum_of_the_local_gradients():
+    # Two steps of eta = .5 down gradients (1, -2) and (3, 0): w - .5 (4, -2).
+    base = np.array([1.0, 1.0], dtype=np.float32)
+    local = np.array([-1.0, 2.0], dtype=np.float32)
+
+    assert client_vector(base, local, 0.5).tolist() == [4.0, -2.0]
+    assert client_vector(base, local, 0.5, "delta").tolist() == [2.0, -1.0]
+
+
+def test_the_direction_is_the_mean_vector():
+    # The sum is (0, 9), of three.
+    assert direction(VECTORS).tolist() == [0.0, 3.0]
+
+
+def test_the_projection_keeps_the_length_of_the_vector():
+    # G = (0, 3): 4 * 3 / 3, 5 * 3 / 3, 0. A cosine would be 4/5, 1, 0.
+    assert gradient_projection(VECTORS, np.array([0.0, 3.0])).tolist() == [4.0, 5.0, 0.0]
+    # Half as long and turned about: half of it, negative.
+    assert gradient_projection([np.array([0.0, -2.5])], np.array([0.0, 3.0])).tolist() == [-2.5]
+
+
 def test_nothing_points_along_a_direction_of_zero():
     assert gradient_projection(VECTORS, np.zeros(2)).tolist() == [0.0, 0.0, 0.0]
     assert gradient_projection([], np.ones(2)).tolist() == []
@@ -35,6 +57,17 @@ def test_single_precision_vectors_are_multiplied_in_double_precision():
     assert gradient_projection([vector], np.ones(2))[0] == pytest.approx(
         (2.0**24 + 1.0) / math.sqrt(2.0), rel=1e-14
     )
+
+
+def test_shares_are_proportional_to_the_exponentials():
+    # exp of ln 1, ln 2, ln 5: 1, 2, 5 of 8.
+    shares = normalised(np.log([1.0, 2.0, 5.0]))
+
+    assert shares == pytest.approx([0.125, 0.25, 0.625])
+
+
+def test_large_projections_do_not_overflow():
+    assert normalised(np.array([1e5, 0.0, 1e5])).tolist() == [0.5, 0.0, 0.5]
 
 
 def test_one_client_has_the_whole_share_and_strangers_none():
@@ -54,6 +87,61 @@ def test_shares_sum_to_one_ignore_a_shift_and_follow_their_clients(projections, 
     assert shares.sum() == pytest.approx(1.0)
     assert normalised(projections + shift) == pytest.approx(shares, rel=1e-9)
     assert normalised(projections[order]) == pytest.approx(shares[order], rel=1e-12)
+
+
+def test_the_factor_as_printed():
+    # 2 e^.1 = 2.2103418; equal accuracies: e^(1.2 - 1.0) = 1.2214028.
+    assert reward_factor(0.6, 0.5, 1.2, 1.0) == pytest.approx(2.2103418)
+    assert reward_factor(0.5, 0.5, 1.2, 1.0) == pytest.approx(1.2214028)
+    # A fall of ten points still amplifies: 2 e^-.1 = 1.8096748.
+    assert reward_factor(0.4, 0.5, 1.0, 1.0) == pytest.approx(1.8096748)
+
+
+def test_the_corrected_factor_rewards_better_models_only():
+    # e^.1 and e^-.1; at equal accuracies e^(1.0 - 1.2) = .8187308.
+    assert reward_factor(0.6, 0.5, 9.0, 1.0, "corrected") == pytest.approx(1.1051709)
+    assert reward_factor(0.4, 0.5, 0.1, 1.0, "corrected") == pytest.approx(0.9048374)
+    assert reward_factor(0.5, 0.5, 1.2, 1.0, "corrected") == pytest.approx(0.8187308)
+
+
+def test_per_round_all_clients_gather_rewards_per_pull_only_who_took_part():
+    # Client 2 never answered.
+    mu = np.array([0.5, 0.25, np.nan])
+    took_part = np.array([True, False, False])
+    before = np.array([1.0, 1.0, 0.0]), np.array([2, 2, 0])
+
+    per_round = with_rewards(*before, mu, took_part)
+    per_pull = with_rewards(*before, mu, took_part, "per_pull")
+
+    assert [column.tolist() for column in per_round] == [[1.5, 1.25, 0.0], [3, 3, 0]]
+    assert [column.tolist() for column in per_pull] == [[1.5, 1.0, 0.0], [3, 2, 0]]
+    assert before[0].tolist() == [1.0, 1.0, 0.0]
+
+
+def test_exploration_grows_with_the_rounds():
+    # rho t / T: 2 * 10 / 40.
+    assert exploration_weight(10, 40, 2.0) == 0.5
+    assert exploration_weight(40, 40) == 1.0
+
+
+def test_the_confidence_bound_of_two_clients():
+    # n = 1 + 3 = 4: sqrt(2 ln 4 / 1) = 1.6651092, sqrt(2 ln 4 / 3) = .9613513; alpha = .5
+    # The means .5/2 and .25/2, plus .8325546 and .4806756.
+    pulls = np.array([1, 3])
+    bound = confidence_bound(
+        np.array([0.5, 0.25]), np.array([2, 2]), pulls, 0.5, num_plays(pulls, 2)
+    )
+
+    assert bound == pytest.approx([1.0825546, 0.6056756], abs=1e-7)
+
+
+def test_a_stranger_goes_before_all_clients():
+    bound = confidence_bound(
+        np.array([9.0, 0.0, 0.0]), np.array([1, 0, 3]), np.array([1, 1, 0]), 0.0, 2
+    )
+
+    assert bound.tolist() == [9.0, math.inf, math.inf]
+    assert first_scores(np.array([4.0, np.nan, -1.0])).tolist() == [4.0, math.inf, -1.0]
 
 
 def test_one_round_from_vectors_to_the_next_cohort():

@@ -8,9 +8,11 @@ from hypothesis import strategies as st
 from fleetsim import rng
 from fleetsim.selectors.rbcs_f.equations import (
     choose,
+    contexts,
     estimated_exchange_s,
     initial_estimate,
     queues_after,
+    require_guarantee,
     with_exchanges,
 )
 
@@ -30,11 +32,59 @@ def slow_choice(queues, exchange_s, num, keys, penalty):
     return sorted(best_group, key=lambda k: (-queues[k], keys[k]))
 
 
+def cost(queues, exchange_s, penalty):
+    """The objective of a round: V max tau - sum z."""
+    return penalty * exchange_s.max() - queues.sum()
+
+
+def test_queues_grow_by_beta_and_shrink_by_one():
+    # 0 + .15; 1.2 + .15 - 1; .15 + .15 - 1 < 0.
+    after = queues_after(np.array([0.0, 1.2, 0.15]), np.array([False, True, True]), 0.15)
+
+    assert after == pytest.approx([0.15, 0.35, 0.0])
+
+
+def test_contexts_are_load_participation_and_transfer():
+    # Half the processor is free: 1/.5; 8e6 bit at 2e6 bit/s: 4 s.
+    context = contexts(np.array([0.5, 1.0]), np.array([True, False]), 8e6, np.array([2e6, 8e6]))
+
+    assert context.tolist() == [[2.0, 1.0, 4.0], [1.0, 0.0, 1.0]]
+    assert contexts(np.empty(0), np.empty(0, dtype=bool), 8e6, np.empty(0)).shape == (0, 3)
+
+
+def test_the_estimate_after_one_exchange():
+    # lambda = 1, c = (2, 0, 1), tau = 6. H^-1 b = tau c / (1 + |c|^2) = c (Sherman-Morrison):
+    # mean c.c = 5; H^-1 c = c/6: variance 5/6, sqrt .9128709; 5 - .1 * .9128709 = 4.9087129.
+    context = np.array([[2.0, 0.0, 1.0]])
+    gram, moment = with_exchanges(*initial_estimate(1), np.array([0]), context, np.array([6.0]))
+
+    assert gram[0].tolist() == [[5.0, 0.0, 2.0], [0.0, 1.0, 0.0], [2.0, 0.0, 2.0]]
+    assert moment[0].tolist() == [12.0, 0.0, 6.0]
+    assert estimated_exchange_s(gram, moment, context, 0.0) == pytest.approx([5.0])
+    assert estimated_exchange_s(gram, moment, context) == pytest.approx([4.9087129], abs=1e-7)
+
+
 def test_a_stranger_is_expected_to_take_no_time():
     context = np.array([[2.0, 0.0, 1.0], [0.0, 0.0, 0.0]])
 
     assert estimated_exchange_s(*initial_estimate(2), context).tolist() == [0.0, 0.0]
     assert estimated_exchange_s(*initial_estimate(0), np.empty((0, 3))).tolist() == []
+
+
+def test_only_who_delivered_learns_and_the_past_is_not_changed():
+    gram, moment = initial_estimate(3, 2.0)
+    new_gram, new_moment = with_exchanges(
+        gram, moment, np.array([2, 0]), np.eye(3)[:2], np.array([5.0, 7.0])
+    )
+
+    assert np.diagonal(gram, axis1=1, axis2=2).tolist() == [[2.0] * 3] * 3
+    assert moment.tolist() == [[0.0] * 3] * 3
+    assert np.diagonal(new_gram, axis1=1, axis2=2).tolist() == [
+        [2.0, 3.0, 2.0],
+        [2.0, 2.0, 2.0],
+        [3.0, 2.0, 2.0],
+    ]
+    assert new_moment.tolist() == [[0.0, 7.0, 0.0], [0.0, 0.0, 0.0], [5.0, 0.0, 0.0]]
 
 
 def test_the_mean_is_that_of_a_ridge_regression():
@@ -52,6 +102,17 @@ def test_the_mean_is_that_of_a_ridge_regression():
     assert estimated_exchange_s(*estimate, query, 0.0) == pytest.approx(query @ theta)
     width = np.sqrt(query[0] @ np.linalg.inv(rows.T @ rows) @ query[0])
     assert estimated_exchange_s(*estimate, query, 0.4) == pytest.approx(query @ theta - 0.4 * width)
+
+
+def test_seconds_are_traded_for_queues():
+    # z = 3, 2, 1; tau = 10, 1, 1; two of three.
+    # V = 1:  {0,1} 10 - 5 = 5, {0,2} 10 - 4 = 6, {1,2} 1 - 3 = -2: the fast ones.
+    # V = .1: {0,1} 1 - 5 = -4, {0,2} 1 - 4 = -3, {1,2} .1 - 3 = -2.9: the long queues.
+    queues, exchange_s, keys = np.array([3.0, 2.0, 1.0]), np.array([10.0, 1.0, 1.0]), np.arange(3.0)
+
+    assert choose(queues, exchange_s, 2, keys, 1.0).tolist() == [1, 2]
+    assert choose(queues, exchange_s, 2, keys, 0.1).tolist() == [0, 1]
+    assert cost(queues[[0, 1]], exchange_s[[0, 1]], 0.1) == pytest.approx(-4.0)
 
 
 @settings(max_examples=40)
@@ -86,3 +147,9 @@ def test_all_clients_get_the_guaranteed_share_of_rounds():
     assert np.all(counts / rounds > 0.17)
     # Speed has the rest: the fastest are selected most.
     assert counts[:2].min() > counts[2:].max()
+
+
+def test_a_guarantee_that_cannot_be_kept_is_refused():
+    require_guarantee(0.2, 40, 8)
+    with pytest.raises(ValueError, match=r"at most 8/40 = 0\.2, got 0\.21"):
+        require_guarantee(0.21, 40, 8)

@@ -45,6 +45,9 @@ def play(fleet, selector, round_, opinions=None, *, candidates=None, outcome=Out
     return chosen
 
 
+# --- slots ----------------------------------------------------------------------------------------
+
+
 def test_a_set_trains_for_a_slot_and_is_then_evaluated_by_all_clients():
     fleet, selector = ready(4, UcbSettings(slot_rounds=3))
     first = play(fleet, selector, 1)
@@ -132,6 +135,9 @@ def test_every_slot_may_begin_with_the_initial_model(settings):
     assert starts == [True, False, True, False]
 
 
+# --- the conventional bandit ----------------------------------------------------------------------
+
+
 def test_every_set_is_played_once_and_then_the_one_of_the_largest_index():
     """Arms 01, 02, 12 with rewards .2, .9, .4. Slot 4: equal bonuses, so 02. Slot 5, sqrt(ln 5) =
     1.269: 02 has .9 + 1.269 / sqrt(2) = 1.797, 12 has .4 + 1.269 = 1.669. Slot 6, sqrt(ln 6) =
@@ -148,6 +154,9 @@ def test_every_set_is_played_once_and_then_the_one_of_the_largest_index():
 def test_too_many_sets_are_refused_with_a_way_out(settings):
     with pytest.raises(ScenarioError, match=r"server\.selector.*75,287,520.*fleet\.size.*'bp-ucb'"):
         settings.build().setup(fleet_of((10,) * 100, cohort=5))
+
+
+# --- the quick initialisation ---------------------------------------------------------------------
 
 
 def test_groups_first_then_the_set_whose_groups_did_best():
@@ -195,6 +204,9 @@ def test_absent_clients_are_passed_over_and_have_their_group_when_they_come():
     assert state["client_reward"].tolist() == pytest.approx([0.9, 0.3, 0.3, 0.7])
     assert state["means"][:3].tolist() == pytest.approx([0.6, 0.6, 0.8])
     assert (state["plays"] > 0).all()
+
+
+# --- rehearsed groups -----------------------------------------------------------------------------
 
 
 def test_rehearsed_groups_begin_with_the_same_model_and_cost_probes():
