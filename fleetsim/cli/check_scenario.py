@@ -83,7 +83,7 @@ def _tried(scenario: Scenario) -> tuple[PreparedTask | None, list[str]]:
     task = scenario.task
     model: object = task.model  # a plug-in extends the kinds that are known here
     is_blank = isinstance(task.dataset, BlankSettings)
-    has_user_code = (isinstance(model, UserModelKind) or task.local.has_own_loss) and not is_blank
+    has_user_code = (isinstance(model, UserModelKind) or task.local.has_other_loss) and not is_blank
     if not has_user_code and scenario.server.deadline_s is None:
         return None, []
     from fleetsim.scenario import transformer_warning

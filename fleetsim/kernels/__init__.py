@@ -2,8 +2,7 @@
 
 - `cpu`: Computation on the CPU: numerical platform, matrix products and memory.
 - `batches`: Schedule of the batches of several clients that train in one stack.
-- `device_samples`: Training samples in the memory of a torch device.
-- `initial_models`: Initial models of many clients on the device that trains them.
+- `device_samples`: Samples and initial models in the memory of the torch device that trains.
 - `base`: Serial reference kernel, the base class of all kernels.
 - `access_kernel`: Serial kernel for samples that the user's transform makes anew at each access.
 - `own_training`: Kernel of clients' own training, one client at a time.

@@ -5,7 +5,7 @@ rounding, on the other jobs of its chunk; never on earlier jobs of the kernel, n
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -57,22 +57,6 @@ class TrainerData:
     accessed: AccessedInputs | None = None
     """Training samples that are made at each access, for `access_kernel` alone."""
 
-    def __post_init__(self) -> None:
-        for name, inputs, labels in (
-            ("training", self.train_inputs, self.train_labels),
-            ("test", self.test_inputs, self.test_labels),
-        ):
-            if len(inputs) != len(labels) or len(labels) == 0:
-                raise ValueError(f"{len(inputs)} {name} samples with {len(labels)} labels")
-        num_samples = len(self.train_labels)
-        for client, share in enumerate(self.shares):
-            if len(share) == 0:
-                raise ValueError(f"client {client} has no training samples")
-            if share.min() < 0 or share.max() >= num_samples:
-                raise ValueError(
-                    f"client {client} has a row outside of the {num_samples} training samples"
-                )
-
 
 class Kernel:
     """Serial kernel: jobs are computed one at a time in this process, by torch's autograd.
@@ -90,29 +74,24 @@ class Kernel:
         seed: int,
         torch_device: str = "cpu",
         seeds_draws: bool = False,
-        own: str | None = None,
+        user_code: str | None = None,
     ) -> None:
-        """Build it.
+        """Build it; the network's weights are overwritten.
 
-        Args:
-            module: the network; the kernel overwrites its weights.
-            data: samples of all clients and of the server.
-            local_settings: batch size, optimizer, proximal term and loss of all clients.
-            seed: root seed of the run.
-            torch_device: "cpu" or "cuda".
-            seeds_draws: if true, global random generators are set to the address of every job and
-                restored after it, for networks that draw from them.
-            own: name in messages of the user's code that is called; None: there is none.
+        With `seeds_draws`, global random generators are set to the address of every job and
+        restored after it, for networks that draw from them. `user_code` is the name in messages of
+        the user's code that is called; None: there is none.
         """
         self._device = _device(torch_device)
         self._seeds_draws = seeds_draws
-        self._own_name = own
+        self._user_code = user_code
         configure_torch()
-        self._module = module.to(self._device)
+        self.module = module.to(self._device)
+        """Network that the kernel computes on; its weights are those of the last job."""
         self._uses_onednn = False
         self._data = data
         self._local_settings = local_settings
-        self._own_loss = local_settings.loss.build()
+        self._scenario_loss = local_settings.loss.build()
         self._first_rate = local_settings.optimizer.learning_rate
         self._seed = seed
         self._sizes = list(map(len, data.shares))  # Python numbers: read one at a time
@@ -139,11 +118,11 @@ class Kernel:
                 by_rate.setdefault(self._rate_of(jobs[i]), []).append(i)
             else:
                 others.append([i])
-        found = []
+        chunks = []
         for _, alike in sorted(by_rate.items()):
             cut = self._stacks([jobs[i] for i in alike])
-            found += [[alike[i] for i in stack] for stack in cut]
-        return found + others
+            chunks += [[alike[i] for i in stack] for stack in cut]
+        return chunks + others
 
     def compute(self, jobs: Sequence[Job]) -> list[JobResult]:
         """Return the results of the jobs of one chunk, in their order."""
@@ -155,14 +134,12 @@ class Kernel:
     @contextmanager
     def _computing(self, what: str) -> Iterator[None]:
         """Compute with oneDNN if it is allowed, and watch over the user's code, if there is any."""
-        own = self._own_name
-        calls: AbstractContextManager[None] = nullcontext()
-        if own is not None:
-            calls = own_code(f"{own}: {what}")
-        frozen: AbstractContextManager[None] = nullcontext()
-        if self._seeds_draws:
-            frozen = left_alone(self._module)
-        with frozen, onednn(is_allowed=self._uses_onednn), calls:
+        with ExitStack() as watches:
+            if self._seeds_draws:
+                watches.enter_context(left_alone(self.module))
+            watches.enter_context(onednn(is_allowed=self._uses_onednn))
+            if self._user_code is not None:
+                watches.enter_context(own_code(f"{self._user_code}: {what}"))
             yield
 
     def _draws(self, purpose: str, *indices: int) -> AbstractContextManager[object]:
@@ -195,7 +172,7 @@ class Kernel:
         for index, part in enumerate(parts):
             with self._computing("evaluation"), self._draws("server", first + index * size):
                 some = local_sgd.losses_and_hits(
-                    self._module, parameters, *part, own_loss=self._own_loss
+                    self.module, parameters, *part, scenario_loss=self._scenario_loss
                 )
             losses.append(some[0].cpu().numpy())
             hits.append(some[1].cpu().numpy())
@@ -211,11 +188,6 @@ class Kernel:
     def forms(self) -> dict[str, str]:
         """Return the forms of computing that the kernel chose, by name."""
         return {}
-
-    @property
-    def module(self) -> nn.Module:
-        """Network that the kernel computes on; its weights are those of the last job."""
-        return self._module
 
     @property
     def is_on_cpu(self) -> bool:
@@ -235,8 +207,8 @@ class Kernel:
         if job.work.kind is WorkKind.NONE:
             return 0
         available = len(self._rows_of(job))
-        wanted = job.work.num_samples
-        return available if wanted is None else min(wanted, available)
+        requested = job.work.num_samples
+        return available if requested is None else min(requested, available)
 
     def _stacks(self, jobs: Sequence[Job]) -> list[list[int]]:
         """Return chunks of trainings, by index, that are computed together; here one per chunk."""
@@ -249,7 +221,7 @@ class Kernel:
         for job in jobs:
             with self._of_job(job):
                 result = local_sgd.train(
-                    self._module,
+                    self.module,
                     job.base,
                     *self._samples(self._data.shares[job.client]),
                     settings,
@@ -260,7 +232,7 @@ class Kernel:
                         tells_epoch_losses=job.work.tells_epoch_losses,
                         step_stream=self._step_stream(job),
                     ),
-                    own_loss=self._own_loss,
+                    scenario_loss=self._scenario_loss,
                 )
             results.append(result)
         return results
@@ -282,11 +254,13 @@ class Kernel:
         if job.work.kind is WorkKind.NONE:
             return JobResult(num_samples=0)
         with self._of_job(job):
-            point = self._module, job.base, *self._samples(self._drawn(job))
+            point = self.module, job.base, *self._samples(self._drawn(job))
             if job.work.kind is WorkKind.EVALUATE:
-                return local_sgd.evaluate(*point, own_loss=self._own_loss)
+                return local_sgd.evaluate(*point, scenario_loss=self._scenario_loss)
             smoothing = self._local_settings.label_smoothing
-            return local_sgd.gradient(*point, label_smoothing=smoothing, own_loss=self._own_loss)
+            return local_sgd.gradient(
+                *point, label_smoothing=smoothing, scenario_loss=self._scenario_loss
+            )
 
     def _stream(self, job: Job) -> np.random.Generator:
         return rng.stream(self._seed, "local", job.client, *job.address)

@@ -145,10 +145,10 @@ def in_turn(jobs: Sequence[StackJob]) -> tuple[list[StackJob], IntArray]:
     """
     most = max(len(job.rows) for job in jobs)
     place = np.minimum(np.arange(most), [[len(job.rows) - 1] for job in jobs])
-    own = [job.rows[job.orders[0][line]] for job, line in zip(jobs, place, strict=True)]
+    table = [job.rows[job.orders[0][line]] for job, line in zip(jobs, place, strict=True)]
     turns = [start * most + np.argsort(job.orders[0]) for start, job in enumerate(jobs)]
     moved = [job._replace(rows=turn) for job, turn in zip(jobs, turns, strict=True)]
-    return moved, np.stack(own)
+    return moved, np.stack(table)
 
 
 def schedule(jobs: Sequence[StackJob], batch_size: int, *, is_padded: bool) -> BatchSchedule:

@@ -1,4 +1,4 @@
-"""Training samples in the memory of a torch device, converted to numbers on access."""
+"""Samples and initial models in the memory of the torch device that trains."""
 
 import math
 from collections.abc import Sequence
@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from fleetsim.contracts import Parameters
 from fleetsim.kernels.batches import StackJob
 from fleetsim.kernels.cpu.workspace import Workspace
 from fleetsim.learning.data.byte_images import ByteImages
@@ -47,8 +48,8 @@ class DeviceSamples:
         if self.numbers is not None:
             if space is None:
                 return self.numbers.index_select(0, rows)
-            own = space.take("samples", (len(rows), *self.numbers.shape[1:]), self.numbers)
-            return torch.index_select(self.numbers, 0, rows, out=own)
+            target = space.take("samples", (len(rows), *self.numbers.shape[1:]), self.numbers)
+            return torch.index_select(self.numbers, 0, rows, out=target)
         of_rows = self.bytes_of(rows)
         like, shape = self._most, tuple(of_rows.shape)
         taken = like.new_empty(shape) if space is None else space.take("samples", shape, like)
@@ -81,6 +82,20 @@ def stack_samples(
         for job, end in zip(jobs, ends, strict=True)
     ]
     return moved, samples.take(rows, space), labels.index_select(0, rows)
+
+
+def on_device(
+    bases: Sequence[Parameters], *, device: torch.device, dtype: torch.dtype
+) -> tuple[Tensor, Tensor]:
+    """Return the distinct bases on a device [D, P], and the row of each model's base [K] int64.
+
+    Bases are flat vectors [P], one per model; an array that several models share is copied once.
+    """
+    distinct = {id(base): base for base in bases}
+    row = {key: index for index, key in enumerate(distinct)}
+    flat = torch.from_numpy(np.stack(list(distinct.values()))).to(device, dtype)
+    owner = torch.from_numpy(np.array([row[id(base)] for base in bases])).to(device)
+    return flat, owner
 
 
 def as_tensor(array: NDArray[Any]) -> Tensor:

@@ -18,12 +18,12 @@ class OwnTrainingKernel(Kernel):
     def __init__(self, *args: Any, algorithm: ClientTraining, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._algorithm = algorithm
-        self._frozen = FrozenWeights(self._module)
+        self._frozen = FrozenWeights(self.module)
 
     def _train(self, jobs: Sequence[Job]) -> list[JobResult]:
-        return [self._own(job) for job in jobs]
+        return [self._train_one(job) for job in jobs]
 
-    def _own(self, job: Job) -> JobResult:
+    def _train_one(self, job: Job) -> JobResult:
         inputs, labels = self._samples(self._data.shares[job.client])
         evaluated, smoothing = self._data.evaluated, self._local_settings.label_smoothing
         data = ClientData(
@@ -32,8 +32,8 @@ class OwnTrainingKernel(Kernel):
             labels=labels,
             state=job.state or {},
             received=job.received or {},
-            losses=losses_of(self._module, self._own_loss, label_smoothing=smoothing),
-            own_loss=self._own_loss,
+            losses=losses_of(self.module, self._scenario_loss, label_smoothing=smoothing),
+            scenario_loss=self._scenario_loss,
             settings=self._settings_of(job),
             epochs=job.work.epochs,
             most_steps=job.most_steps,
@@ -41,8 +41,8 @@ class OwnTrainingKernel(Kernel):
             evaluation=None if evaluated is None else partial(self._samples, evaluated[job.client]),
         )
         with self._of_job(job):
-            found = run_algorithm(
-                self._algorithm, self._module, job.base, data, self._stream(job), self._frozen
+            result = run_algorithm(
+                self._algorithm, self.module, job.base, data, self._stream(job), self._frozen
             )
         tells = job.work.tells_epoch_losses
-        return found if tells else found._replace(epoch_losses=None)
+        return result if tells else result._replace(epoch_losses=None)

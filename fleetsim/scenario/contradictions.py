@@ -215,7 +215,7 @@ def _of_task(scenario: Scenario) -> Iterator[Fault]:
     if task.local.label_smoothing and isinstance(task.model, SvmSettings):
         message = "svm has a hinge loss, whose labels cannot be smoothed; leave it out"
         yield ("task", "local", "label_smoothing"), message
-    if task.local.has_own_loss:
+    if task.local.has_other_loss:
         if task.local.label_smoothing:
             message = (
                 f"is of the cross-entropy, and task.local.loss.kind = {task.local.loss.kind!r} is"

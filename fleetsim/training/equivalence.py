@@ -74,17 +74,19 @@ def _compared(trainer: TrainerKind, trial: Trial, learning_rate: float, loss: Lo
         return Proof(trainer, None, "the weights of the trial are not finite")
     with from_code_of(trainer):
         fast = trial.kernel(kernel_class(trainer), settings)
-        found = trial.train(fast)
-        difference = max(_weights_apart(trial, found, expected), _losses_apart(trial, fast, serial))
+        results = trial.train(fast)
+        difference = max(
+            _weights_apart(trial, results, expected), _losses_apart(trial, fast, serial)
+        )
     if difference <= BOUND:
         return Proof(trainer, difference, None)
     return Proof(trainer, difference, f"it differs from serial by {difference:.1e} in float64")
 
 
-def _weights_apart(trial: Trial, found: list[JobResult], expected: list[JobResult]) -> float:
+def _weights_apart(trial: Trial, results: list[JobResult], expected: list[JobResult]) -> float:
     """Return the largest difference of weights and training losses; see `Proof`."""
     apart = []
-    for job, one, other in zip(trial.jobs, found, expected, strict=True):
+    for job, one, other in zip(trial.jobs, results, expected, strict=True):
         assert one.loss is not None
         assert other.loss is not None
         change = float(np.abs(vector_of(other) - job.base).max())

@@ -108,9 +108,6 @@ def _context() -> SpawnContext | ForkContext:
     return multiprocessing.get_context("spawn")
 
 
-# --- the two ends of a socket ---------------------------------------------------------------------
-
-
 def _serve(kernel: Kernel, end: socket.socket, foreign: Sequence[socket.socket]) -> None:
     """Answer calls in a helper until the other end is closed."""
     # Ctrl-C, and a scheduler's SIGTERM to all processes, are handled by the process that started

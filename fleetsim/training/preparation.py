@@ -42,12 +42,8 @@ def prepare_task(
 ) -> PreparedTask:
     """Load and split the data, build the model and choose the trainer.
 
-    Args:
-        request: task and trainer.
-        train: if false, models are not trained, and results have no loss and no accuracy.
-        torch_device: "cpu" or "cuda".
-        workers: processes that train, this one included; None: one for every core.
-        prefetched: the task's data set, if reading has begun; None: it is read now.
+    Without `train`, results have no loss and no accuracy. `workers` processes train, this one
+    included; None: one for every core. `prefetched` is the task's data set if reading has begun.
 
     Raises:
         ScenarioError: the task cannot be prepared from these settings, or not on this machine.
@@ -60,25 +56,26 @@ def prepare_task(
     samples = samples_of_task(request, train=train, prefetched=prefetched)
     if isinstance(task.model, CostSettings):
         return _on_paper(request, task.model, samples)
+    form = samples.form
     module = build_model(
         task.model,
-        input_shape=samples.input_shape,
-        num_classes=samples.num_classes,
-        vocabulary_size=samples.vocabulary_size,
-        is_sequence=samples.is_sequence,
+        input_shape=form.input_shape,
+        num_classes=form.num_classes,
+        vocabulary_size=form.vocabulary_size,
+        is_sequence=form.is_sequence,
         seed=seed,
     )
-    are_numbers = samples.vocabulary_size is None
-    wrong = task.local.augmentation.fault(samples.input_shape, are_numbers=are_numbers)
+    are_numbers = form.vocabulary_size is None
+    wrong = task.local.augmentation.fault(form.input_shape, are_numbers=are_numbers)
     if wrong is not None:
         raise ScenarioError(f"task.local.augmentation.{wrong[0]}: {wrong[1]}")
     algorithm = task.local.algorithm.build()
-    parameters, cost = flatten(module), _network_cost(module, request, samples.form, algorithm)
+    parameters, cost = flatten(module), _network_cost(module, request, form, algorithm)
     buffers = np.zeros(parameters.size, dtype=np.bool_)
     for slot in layout(module):
         buffers[slot.start : slot.stop] = not slot.is_trained
-    is_own = isinstance(task.model, UserModelKind)
-    frozen, text = frozen_sha256(module), weights_text(module) if is_own else None
+    is_users = isinstance(task.model, UserModelKind)
+    frozen, text = frozen_sha256(module), weights_text(module) if is_users else None
     kind: str = UNTRAINED
     trainer: Trainer = NullTrainer(samples.num_samples, samples.num_evaluated)
     forms: dict[str, str] = {}
@@ -91,17 +88,17 @@ def prepare_task(
                 f"task.local.algorithm.kind = {quoted(task.local.algorithm.kind)} needs samples"
                 " that stay the same, and this data set makes them at each access; leave one out"
             )
-        check_scenario_loss(task.local, module, samples.form)
-        wanted = _serial(request.trainer) if is_accessed else request.trainer
-        chosen, reason = _trainer_of(module, request, wanted, samples, cost, torch_device)
+        check_scenario_loss(task.local, module, form)
+        requested = _serial(request.trainer) if is_accessed else request.trainer
+        chosen, reason = _trainer_of(module, request, requested, samples, cost, torch_device)
         kind = chosen
         options: dict[str, Any] = {}
         if chosen == "vectorised":
             options["precision"] = request.trainer.precision
         if isinstance(task.model, UserModelKind):
-            options |= {"seeds_draws": True, "own": task.model.said}
-        elif task.local.has_own_loss:
-            options["own"] = f"task.local.loss.kind = {quoted(task.local.loss.kind)}"
+            options |= {"seeds_draws": True, "user_code": task.model.label}
+        elif task.local.has_other_loss:
+            options["user_code"] = f"task.local.loss.kind = {quoted(task.local.loss.kind)}"
         of_kind = kernel_class(chosen, is_accessed=is_accessed)
         if algorithm is not None:
             of_kind, options["algorithm"] = OwnTrainingKernel, algorithm
@@ -136,24 +133,26 @@ def prepare_task(
     )
 
 
-def _serial(wanted: TrainerSettings) -> TrainerSettings:
+def _serial(requested: TrainerSettings) -> TrainerSettings:
     """Return the serial trainer, for samples that are made at each access."""
-    if wanted.kind not in ("auto", "serial"):
+    if requested.kind not in ("auto", "serial"):
         raise ScenarioError(
-            f"trainer.kind: {wanted.kind} reads samples once, but the data set makes them at each"
-            " access; use auto or serial, or leave transform_each_access out"
+            f"trainer.kind: {requested.kind} reads samples once, but the data set makes them at"
+            " each access; use auto or serial, or leave transform_each_access out"
         )
-    return wanted.model_copy(update={"kind": "serial"})
+    return requested.model_copy(update={"kind": "serial"})
 
 
 def _on_paper(request: TaskRequest, model: CostSettings, samples: TaskSamples) -> PreparedTask:
-    algorithm = request.task.local.algorithm.build()
+    algorithm, copies = request.task.local.algorithm.build(), None
+    if request.measures_memory:
+        copies = num_weight_copies(request.task.local, num_more=_num_copies(algorithm))
     return PreparedTask(
         num_samples=samples.num_samples,
         num_evaluated=samples.num_evaluated,
         parameters=np.zeros(1, dtype=np.float32),
         buffers=np.zeros(1, dtype=np.bool_),
-        cost=_paper_cost(model, request, algorithm),
+        cost=replace(model.cost(num_copies=copies), train_factor=_train_factor(algorithm)),
         trainer=NullTrainer(samples.num_samples, samples.num_evaluated),
         platform=resolve(torch_device="cpu"),
         label_coverage=samples.label_coverage,
@@ -168,7 +167,7 @@ def _on_paper(request: TaskRequest, model: CostSettings, samples: TaskSamples) -
 def _trainer_of(
     module: nn.Module,
     request: TaskRequest,
-    wanted: TrainerSettings,
+    requested: TrainerSettings,
     samples: TaskSamples,
     cost: ModelCost,
     torch_device: str,
@@ -178,13 +177,13 @@ def _trainer_of(
     if isinstance(model, ChoosesTrainer):
         return model.proved_trainer(
             TrainerQuestion(
-                wanted, module, samples.form, cost, samples.num_samples, local, torch_device
+                requested, module, samples.form, cost, samples.num_samples, local, torch_device
             )
         )
-    kind = choose_trainer(wanted, model, local, torch_device=torch_device)
-    if not local.has_own_loss:
+    kind = choose_trainer(requested, model, local, torch_device=torch_device)
+    if not local.has_other_loss:
         return kind, None
-    return trainer_for_loss(kind, wanted, module, samples.form, local)
+    return trainer_for_loss(kind, requested, module, samples.form, local)
 
 
 def _network_cost(
@@ -207,16 +206,6 @@ def _network_cost(
         )
         cost = replace(cost, memory=memory)
     return replace(cost, train_factor=_train_factor(algorithm))
-
-
-def _paper_cost(
-    model: CostSettings, request: TaskRequest, algorithm: ClientTraining | None
-) -> ModelCost:
-    """Return the cost of a model that exists on paper only."""
-    copies = None
-    if request.measures_memory:
-        copies = num_weight_copies(request.task.local, num_more=_num_copies(algorithm))
-    return replace(model.cost(num_copies=copies), train_factor=_train_factor(algorithm))
 
 
 def _train_factor(algorithm: ClientTraining | None) -> float:

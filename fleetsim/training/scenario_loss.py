@@ -12,17 +12,13 @@ from fleetsim.training.settings import TrainerKind, TrainerSettings
 
 
 def check_scenario_loss(local: LocalSettings, module: nn.Module, samples: SampleForm) -> None:
-    """Check that the clients' loss suits the network, and is one for samples of a form.
-
-    Raises:
-        ScenarioError: it does not, or is none.
-    """
+    """Check that the clients' loss suits the network, and is one for samples of a form."""
     if local.label_smoothing and isinstance(module, HasLoss):
         raise ScenarioError(
             "task.local.label_smoothing: is of the cross-entropy, and the network has a loss of its"
             " own; leave it out"
         )
-    if local.has_own_loss and isinstance(module, HasLoss):
+    if local.has_other_loss and isinstance(module, HasLoss):
         raise ScenarioError(
             f"task.local.loss.kind = {quoted(local.loss.kind)}: the network has a loss of its own"
             " already, its method losses; leave out one of the two"
@@ -32,19 +28,16 @@ def check_scenario_loss(local: LocalSettings, module: nn.Module, samples: Sample
 
 def trainer_for_loss(
     chosen: TrainerKind,
-    wanted: TrainerSettings,
+    requested: TrainerSettings,
     module: nn.Module,
     samples: SampleForm,
     local: LocalSettings,
 ) -> tuple[TrainerKind, str]:
     """Return the trainer for a loss of the scenario's on a network of fleetsim's, and the reason.
 
-    Trainers of one client at a time call the loss as the serial one does. The vectorised one calls
-    it for the samples of many clients at once, so it must be proved. `chosen` is the trainer that
-    the network would have.
-
-    Raises:
-        ScenarioError: the scenario names the vectorised trainer, and it is not proved.
+    `chosen` is the trainer that the network would have. Trainers of one client at a time call the
+    loss as the serial one does. The vectorised one calls it for the samples of many clients at
+    once, so it must be proved: else it is a ScenarioError to name it.
     """
     if chosen != "vectorised":
         return chosen, "the loss is called for one client at a time"
@@ -52,6 +45,6 @@ def trainer_for_loss(
     if proof.fault is None:
         return chosen, proved(proof)
     message = f"vectorised is not proved equal with the loss {local.loss.kind}: {proof.fault}"
-    if wanted.kind != "auto":
+    if requested.kind != "auto":
         raise ScenarioError(f"trainer.kind: {message}; use auto or serial")
     return "serial", message

@@ -24,24 +24,15 @@ from fleetsim.training.prepared_task import TaskRequest
 class TaskSamples:
     """Samples of a task: their shapes, their numbers per client and, unless blank, themselves."""
 
-    input_shape: tuple[int, ...]
-    num_classes: int
+    form: SampleForm
+    """Form for which a network is built."""
     num_samples: IntArray
     num_evaluated: IntArray
-    vocabulary_size: int | None = None
-    is_sequence: bool = False
     label_coverage: FloatArray | None = None
     data: TrainerData | None = None
     owners: tuple[str, ...] | None = None
     data_sha256: str | None = None
     split_sha256: str | None = None
-
-    @property
-    def form(self) -> SampleForm:
-        """Form of the samples, for which a network is built."""
-        return SampleForm(
-            self.input_shape, self.num_classes, self.vocabulary_size, self.is_sequence
-        )
 
 
 def samples_of_task(
@@ -59,7 +50,7 @@ def samples_of_task(
         read = prefetched.take()
     else:
         read = load_dataset(dataset, seed=request.clients_seed, num_clients=request.num_clients)
-    return _split(request, read, is_own=dataset.has_user_files)
+    return _split(request, read, is_users=dataset.has_user_files)
 
 
 def _blank_samples(request: TaskRequest, blank: BlankSettings) -> TaskSamples:
@@ -67,14 +58,13 @@ def _blank_samples(request: TaskRequest, blank: BlankSettings) -> TaskSamples:
     num_held_out = num_held(sizes, request.task.holdout_fraction)
     num_samples = sizes - num_held_out
     return TaskSamples(
-        input_shape=blank.input_shape,
-        num_classes=blank.num_classes,
+        form=SampleForm(blank.input_shape, blank.num_classes),
         num_samples=num_samples,
         num_evaluated=num_held_out if request.task.holdout_fraction > 0.0 else num_samples,
     )
 
 
-def _split(request: TaskRequest, dataset: Dataset, *, is_own: bool) -> TaskSamples:
+def _split(request: TaskRequest, dataset: Dataset, *, is_users: bool) -> TaskSamples:
     of_clients = split_samples(
         dataset,
         request.task.partition,
@@ -86,7 +76,7 @@ def _split(request: TaskRequest, dataset: Dataset, *, is_own: bool) -> TaskSampl
         paired=request.paired,
     )
     num_samples, num_evaluated = (
-        np.array([own.size for own in rows], dtype=np.int64)
+        np.array([share.size for share in rows], dtype=np.int64)
         for rows in (of_clients.training, of_clients.evaluation)
     )
     is_sequence = dataset.train_labels.ndim > 1
@@ -94,16 +84,15 @@ def _split(request: TaskRequest, dataset: Dataset, *, is_own: bool) -> TaskSampl
     if not is_sequence:
         coverage = label_coverage(of_clients.training, dataset.train_labels, dataset.num_classes)
     return TaskSamples(
-        input_shape=dataset.sample_shape,
-        num_classes=dataset.num_classes,
+        form=SampleForm(
+            dataset.sample_shape, dataset.num_classes, dataset.vocabulary_size, is_sequence
+        ),
         num_samples=num_samples,
         num_evaluated=num_evaluated,
-        vocabulary_size=dataset.vocabulary_size,
-        is_sequence=is_sequence,
         label_coverage=coverage,
         owners=of_clients.owners,
         split_sha256=_sha256([of_clients.validation, *of_clients.training, *of_clients.evaluation]),
-        data_sha256=content_sha256(dataset) if is_own else None,
+        data_sha256=content_sha256(dataset) if is_users else None,
         data=TrainerData(
             train_inputs=dataset.train_inputs,
             train_labels=dataset.train_labels,
@@ -118,7 +107,7 @@ def _split(request: TaskRequest, dataset: Dataset, *, is_own: bool) -> TaskSampl
 
 
 def _sha256(rows: Sequence[IntArray]) -> str:
-    digest = hashlib.sha256(np.array([own.size for own in rows], dtype=np.int64).tobytes())
-    for own in rows:
-        digest.update(own.astype(np.int64).tobytes())
+    digest = hashlib.sha256(np.array([share.size for share in rows], dtype=np.int64).tobytes())
+    for share in rows:
+        digest.update(share.astype(np.int64).tobytes())
     return digest.hexdigest()

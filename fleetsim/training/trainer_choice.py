@@ -39,7 +39,7 @@ MAX_VECTORISED_WIDTH = 32
 class TrainerQuestion(NamedTuple):
     """Facts on which the choice of a trainer for a network of the user's own depends."""
 
-    wanted: TrainerSettings
+    requested: TrainerSettings
     """The scenario's trainer; `auto` for the fastest."""
     module: nn.Module
     """Network on the CPU; it does not change."""
@@ -59,29 +59,27 @@ class ChoosesTrainer(Protocol):
     def proved_trainer(self, asked: TrainerQuestion) -> tuple[TrainerKind, str]:
         """Check that the network can be trained; return its trainer, and the reason in one line.
 
-        Raises:
-            ScenarioError: it cannot be trained, or not by the trainer that the scenario names.
+        ScenarioError: it cannot be trained, or not by the trainer that the scenario names.
         """
 
 
 def choose_trainer(
-    wanted: TrainerSettings, model: ModelSettings, local: LocalSettings, *, torch_device: str
+    requested: TrainerSettings, model: ModelSettings, local: LocalSettings, *, torch_device: str
 ) -> TrainerKind:
     """Return the kind of trainer; for `auto` the one measured to be fastest for such models.
 
-    Raises:
-        ScenarioError: the scenario's trainer cannot train its model, or not on this torch device.
+    ScenarioError: the scenario's trainer cannot train its model, or not on this torch device.
     """
-    message = fault(wanted, model, local)
+    message = fault(requested, model, local)
     if message is not None:
         raise ScenarioError(f"trainer.{message[0]}: {message[1]}")
-    if wanted.kind == "auto":
+    if requested.kind == "auto":
         return _fastest(model, local, on_cpu=torch_device == "cpu")
-    if wanted.kind == "channels-last" and torch_device != "cpu":
+    if requested.kind == "channels-last" and torch_device != "cpu":
         raise ScenarioError(
             "trainer.kind: channels-last trains on the CPU alone; use auto, or --torch-device cpu"
         )
-    return wanted.kind
+    return requested.kind
 
 
 def _fastest(model: ModelSettings, local: LocalSettings, *, on_cpu: bool) -> TrainerKind:
@@ -100,20 +98,23 @@ def _fastest(model: ModelSettings, local: LocalSettings, *, on_cpu: bool) -> Tra
 
 
 def fault(
-    wanted: TrainerSettings, model: ModelSettings | UserModelKind, local: LocalSettings
+    requested: TrainerSettings, model: ModelSettings | UserModelKind, local: LocalSettings
 ) -> tuple[str, str] | None:
     """Return the wrong key of `trainer` and the reason; None if the settings suit the model."""
-    if wanted.precision == "mixed" and wanted.kind != "vectorised":
+    if requested.precision == "mixed" and requested.kind != "vectorised":
         return "precision", "mixed is for trainer.kind = vectorised; leave it out, or set that"
-    if wanted.kind not in ("auto", "serial") and _has_dropout(model):
-        return "kind", f"{wanted.kind} trains without dropout; use auto or serial, or leave it out"
-    if wanted.kind not in ("auto", "serial") and local.algorithm.kind != "none":
+    if requested.kind not in ("auto", "serial") and _has_dropout(model):
+        return (
+            "kind",
+            f"{requested.kind} trains without dropout; use auto or serial, or leave it out",
+        )
+    if requested.kind not in ("auto", "serial") and local.algorithm.kind != "none":
         message = f"cannot compute task.local.algorithm.kind = {local.algorithm.kind!r}"
-        return "kind", f"{wanted.kind} {message}; use auto or serial"
-    if wanted.kind in ("stacked", "vectorised") and not local.augmentation.is_none:
+        return "kind", f"{requested.kind} {message}; use auto or serial"
+    if requested.kind in ("stacked", "vectorised") and not local.augmentation.is_none:
         message = "trains on samples as they are, without augmentation; use auto or serial"
-        return "kind", f"{wanted.kind} {message}"
-    if wanted.kind == "stacked" and not local.is_plain:
+        return "kind", f"{requested.kind} {message}"
+    if requested.kind == "stacked" and not local.is_plain:
         message = (
             "stacked trains by sgd with momentum alone: no nesterov, dampening, other optimizer,"
             " within_task schedule, max_gradient_norm, label_smoothing or loss; use auto or"
@@ -124,10 +125,10 @@ def fault(
         return None  # nothing is trained, of which there is a warning
     if isinstance(model, UserModelKind):
         return None  # every trainer is tried on the network itself, see `ChoosesTrainer`
-    if wanted.kind == "auto" or model.kind in TRAINS[wanted.kind]:
+    if requested.kind == "auto" or model.kind in TRAINS[requested.kind]:
         return None
-    those = ", ".join(sorted(TRAINS[wanted.kind]))
-    return "kind", f"{wanted.kind} trains {those} alone, not {model.kind}; use auto or serial"
+    those = ", ".join(sorted(TRAINS[requested.kind]))
+    return "kind", f"{requested.kind} trains {those} alone, not {model.kind}; use auto or serial"
 
 
 def _has_dropout(model: ModelSettings | UserModelKind) -> bool:

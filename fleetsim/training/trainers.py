@@ -23,16 +23,14 @@ class PendingJobs(ABC):
     A ticket that is unknown, used or cancelled is a ValueError.
     """
 
-    def __init__(self, num_samples: IntArray) -> None:
-        self._num_clients = num_samples.size
+    def __init__(self) -> None:
         self._jobs: dict[int, Job] = {}
         self._next_ticket = 0
         self.num_computed = 0
         self.num_cancelled = 0
 
     def submit(self, job: Job) -> int:
-        """Keep a job and return its ticket; ValueError: no such client, or invalid work."""
-        _check_job(job, self._num_clients)
+        """Keep a job and return its ticket."""
         ticket = self._next_ticket
         self._next_ticket += 1
         self._jobs[ticket] = job
@@ -75,34 +73,19 @@ class PendingJobs(ABC):
         """Return the results of jobs, in their order."""
 
 
-def _check_job(job: Job, num_clients: int) -> None:
-    work = job.work
-    if not 0 <= job.client < num_clients:
-        raise ValueError(f"client {job.client} is not in 0..{num_clients - 1}")
-    if work.kind is WorkKind.TRAIN and (work.epochs < 1 or work.num_samples is not None):
-        raise ValueError(f"training takes at least one epoch over all samples: {work}")
-    if job.most_steps is not None and (work.kind is not WorkKind.TRAIN or job.most_steps < 1):
-        raise ValueError(f"only training is stopped early, after one step at least: {job}")
-    if work.num_samples is not None and work.num_samples < 1:
-        raise ValueError(f"work on fewer than one sample: {work}")
-
-
 class DataTrainer(PendingJobs):
     """Trainer on real data; it counts the SGD steps that were computed, `num_steps`."""
 
     def __init__(self, kernel: Kernel, *, workers: int | None = 1) -> None:
-        """Build it.
+        """Build it for so many processes, this one included, which changes the time alone.
 
-        Args:
-            kernel: kernel that computes the jobs.
-            workers: number of processes, this one included; changes the time alone. None: one for
-                every core that this process may use; this one alone with a cuda device, and in a
-                daemon, which may start none.
+        None: one for every core that this process may use; this one alone with a cuda device, and
+        in a daemon, which may start none.
 
         Raises:
             ScenarioError: several processes would share a cuda device, or this one is a daemon.
         """
-        super().__init__(kernel.num_samples)
+        super().__init__()
         if not kernel.is_on_cpu:
             if workers not in (None, 1):
                 raise ScenarioError(
@@ -152,7 +135,7 @@ class NullTrainer(PendingJobs):
     """
 
     def __init__(self, num_samples: IntArray, num_evaluated: IntArray | None = None) -> None:
-        super().__init__(num_samples)
+        super().__init__()
         self._num_samples = num_samples
         self._num_evaluated = num_samples if num_evaluated is None else num_evaluated
 

@@ -67,13 +67,13 @@ class Trial:
             test_inputs=inputs[num:],
             test_labels=labels[num:],
         )
-        own = copied(module).to("cpu", dtype)
-        bases = [_drawn_base(own, index) for index in range(max(_BASES) + 1)]
+        network = copied(module).to("cpu", dtype)
+        bases = [_drawn_base(network, index) for index in range(max(_BASES) + 1)]
         jobs = tuple(
             Job(client, Work(WorkKind.TRAIN, epochs=2), bases[base], (1,), most_steps=most)
             for client, (base, most) in enumerate(zip(_BASES, _STEPS, strict=True))
         )
-        return cls(own, data, jobs)
+        return cls(network, data, jobs)
 
     def kernel(self, kind: type[Kernel], settings: LocalSettings, **options: Any) -> Kernel:
         """Return a kernel with a copy of the network of its own."""

@@ -34,7 +34,7 @@ class _Begun:
     """Jobs that helpers compute at present."""
 
     jobs: list[Job]
-    own: list[list[Job]]
+    here: list[list[Job]]
     """Chunks that this process has yet to compute."""
     num_helpers: int
     order: list[int]
@@ -70,12 +70,7 @@ class Pool:
         self._begun = _Begun(list(jobs), calls[0], len(shares) - 1, order)
 
     def compute(self, jobs: Sequence[Job]) -> list[JobResult]:
-        """Return the results of jobs, in their order.
-
-        Raises:
-            TrainingError: a helper failed or died.
-            ValueError: other jobs were begun.
-        """
+        """Return the results of jobs, in their order; ValueError: other jobs were begun."""
         if self._begun is None:
             self.begin(jobs)
         begun, self._begun = self._begun, None
@@ -85,7 +80,7 @@ class Pool:
             # Their replies would be read as those of the next calls.
             self._helpers.end()
             raise ValueError("other jobs were begun than are requested")
-        answers = self._gather("compute", begun.own, begun.num_helpers)
+        answers = self._gather("compute", begun.here, begun.num_helpers)
         flat = [one for answer in answers for chunk in answer for one in chunk]
         in_order = sorted(zip(begun.order, flat, strict=True), key=operator.itemgetter(0))
         return [result for _, result in in_order]
@@ -124,9 +119,9 @@ class Pool:
             raise ValueError("jobs were begun whose results have not been requested")
         self._helpers.request(verb, calls)
 
-    def _gather(self, verb: str, own: Sequence[Any], num_helpers: int) -> list[list[Any]]:
+    def _gather(self, verb: str, calls: Sequence[Any], num_helpers: int) -> list[list[Any]]:
         with self._helpers.ended_by_faults():
-            here = answered(self._kernel, verb, own)
+            here = answered(self._kernel, verb, calls)
             return [here, *self._helpers.replies(num_helpers)]
 
 

@@ -50,9 +50,9 @@ def test_jobs_of_one_call_may_differ_in_everything(kind, model):
         Job(0, Work(WorkKind.TRAIN, epochs=1), later, (2, 1)),
         Job(3, Work(WorkKind.GRADIENT), base, (1,)),
     ]
-    expected, found = (t.results([t.submit(job) for job in jobs]) for t in (serial, fast))
+    expected, result = (t.results([t.submit(job) for job in jobs]) for t in (serial, fast))
 
-    for one, other in zip(expected, found, strict=True):
+    for one, other in zip(expected, result, strict=True):
         assert (one.vector is None) == (other.vector is None)
         assert other.num_samples == one.num_samples
         assert other.accuracy == one.accuracy
@@ -98,14 +98,14 @@ def test_images_that_stay_bytes_are_trained_on_to_the_same_bits(kind, model):
     data = data_of(pixel_side=2 if model is CNN else 1)
     pixels = (data.train_inputs[:] * 255).astype(np.uint8)
     images = ByteImages(pixels, mean=(0.1307,), std=(0.3081,))
-    found = []
+    ours = []
     for inputs in (np.asarray(images), images):
         trainer, base = trainer_of(kind, model, data=replace(data, train_inputs=inputs))
         kinds = (TRAIN, Work(WorkKind.GRADIENT), Work(WorkKind.EVALUATE, num_samples=2))
         results = [one for work in kinds for one in trainer.results(submitted(trainer, base, work))]
-        found.append((results, trainer.evaluate(base)))
+        ours.append((results, trainer.evaluate(base)))
 
-    (plain, plain_score), (kept, kept_score) = found
+    (plain, plain_score), (kept, kept_score) = ours
     assert all_same(plain, kept)
     assert plain_score == kept_score
     assert len({vector_of(one).tobytes() for one in kept[: len(SIZES)]}) == len(SIZES)

@@ -32,32 +32,20 @@ def batches_of(plan: BatchSchedule, client: int) -> list[list[int]]:
     ]
 
 
-def test_padded_steps_are_one_part_each_and_padding_weighs_nothing() -> None:
-    """Five samples of one client in batches of 2, then three of another."""
-    plan = schedule([job(range(5)), job(range(10, 13))], 2, is_padded=True)
+def test_steps_are_one_part_each_with_padding_that_weighs_nothing_or_parts_of_one_size() -> None:
+    """Five samples of one client in batches of 2, then three of another: at step 2 (of 1 .. 3) the
+    first has a full batch, the second the rest of its samples."""
+    jobs = [job(range(5)), job(range(10, 13))]
+    padded, cut = (schedule(jobs, 2, is_padded=is_padded) for is_padded in (True, False))
+    first, last = StepBlock(0, 2, 2, True, 1), StepBlock(4, 5, 1, True, 3)
 
-    assert plan.blocks == (
-        StepBlock(0, 2, 2, True, 1),
-        StepBlock(2, 4, 2, True, 2),
-        StepBlock(4, 5, 1, True, 3),
-    )
-    assert plan.rows.tolist() == [[4, 3], [12, 11], [2, 1], [10, 10], [0, 0]]
-    assert plan.weights.tolist() == [[0.5, 0.5], [0.5, 0.5], [0.5, 0.5], [1, 0], [1, 0]]
-    assert plan.client.tolist() == [0, 1, 0, 1, 0]
-    assert plan.is_last_epoch.all()
-
-
-def test_unpadded_parts_hold_batches_of_one_size() -> None:
-    """At step 1 the first client has a full batch, the second the rest of its samples."""
-    plan = schedule([job(range(5)), job(range(10, 13))], 2, is_padded=False)
-
-    assert plan.blocks == (
-        StepBlock(0, 2, 2, True, 1),
-        StepBlock(2, 3, 2, False, 2),
-        StepBlock(3, 4, 1, False, 2),
-        StepBlock(4, 5, 1, True, 3),
-    )
-    assert plan.client.tolist() == [0, 1, 0, 1, 0]
+    assert padded.blocks == (first, StepBlock(2, 4, 2, True, 2), last)
+    assert padded.rows.tolist() == [[4, 3], [12, 11], [2, 1], [10, 10], [0, 0]]
+    assert padded.weights.tolist() == [[0.5, 0.5], [0.5, 0.5], [0.5, 0.5], [1, 0], [1, 0]]
+    assert padded.is_last_epoch.all()
+    halves = StepBlock(2, 3, 2, False, 2), StepBlock(3, 4, 1, False, 2)
+    assert cut.blocks == (first, *halves, last)
+    assert padded.client.tolist() == cut.client.tolist() == [0, 1, 0, 1, 0]
 
 
 def test_mean_losses_of_epochs_end_with_the_last_step() -> None:

@@ -128,10 +128,10 @@ def test_many_steps_of_the_dual_form_in_float32_stay_near_float64(chosen, are_by
     exact, loop = trained(Kernel, torch.float64), trained(Kernel, torch.float32)
     fleet = Fleet(chain((60, 8, 3)), clients, shape=(3, 4, 5), num_classes=3)
 
-    found = trained(StackedKernel, torch.float32)
-    for mine, near in zip(fleet.errors(found, exact), fleet.errors(loop, exact), strict=True):
+    results = trained(StackedKernel, torch.float32)
+    for mine, near in zip(fleet.errors(results, exact), fleet.errors(loop, exact), strict=True):
         assert mine <= 10 * near <= 1e-4
-    for result, reference in zip(found, exact, strict=True):
+    for result, reference in zip(results, exact, strict=True):
         assert result.loss == pytest.approx(reference.loss, rel=1e-5)
 
 
@@ -149,12 +149,12 @@ def stacks(request: pytest.FixtureRequest) -> Stacks:
 def test_telling_what_epochs_lost_changes_no_bit_of_the_rest(stacks, clients):
     kind, network = stacks
     silent = [replace(client, tells=False) for client in clients]
-    found, plainly = (
+    results, plainly = (
         Fleet(network(), each, dtype=torch.float32).train(kind, local())
         for each in (clients, silent)
     )
 
-    for result, reference in zip(found, plainly, strict=True):
+    for result, reference in zip(results, plainly, strict=True):
         assert same(result._replace(epoch_losses=None), reference)
 
 
@@ -170,10 +170,10 @@ def test_one_step_of_chains_in_float32_differs_by_rounding_alone(
     fleet = chains(widths, once, dtype=torch.float32)
 
     chosen = local(23, 1.0, weight_decay=weight_decay)
-    found, expected = fleet.train(StackedKernel, chosen), fleet.train(Kernel, chosen)
+    results, expected = fleet.train(StackedKernel, chosen), fleet.train(Kernel, chosen)
 
-    assert max(fleet.errors(found, expected)) <= 1e-5
-    for result, reference in zip(found, expected, strict=True):
+    assert max(fleet.errors(results, expected)) <= 1e-5
+    for result, reference in zip(results, expected, strict=True):
         assert vector_of(result).dtype == np.float32
         assert result.loss == pytest.approx(reference.loss, rel=1e-5)
 
@@ -210,6 +210,6 @@ def test_what_a_kernel_computed_before_does_not_show(stacks: Stacks) -> None:
     used.compute([jobs[2]._replace(base=np.full_like(jobs[2].base, np.nan))])
 
     for job in (jobs[1], jobs[0], jobs[2]):
-        (found,) = used.compute([job])
+        (result,) = used.compute([job])
         (expected,) = Pool(fleet.kernel(kind, local()), 1).compute([job])
-        assert same(found, expected)
+        assert same(result, expected)

@@ -243,14 +243,14 @@ class Fleet:
     def train(self, kind: type[Kernel], chosen: LocalSettings, **options: Any) -> list[JobResult]:
         return Pool(self.kernel(kind, chosen, **options), 1).compute(self.jobs())
 
-    def errors(self, found: list[JobResult], expected: list[JobResult]) -> list[float]:
+    def errors(self, results: list[JobResult], expected: list[JobResult]) -> list[float]:
         """Distance to the expected vectors, relative to the update; 0 if there is none to both."""
         bases = (self.base(client.base) for client in self.clients)
-        return [distance(*each) for each in zip(found, expected, bases, strict=True)]
+        return [distance(*each) for each in zip(results, expected, bases, strict=True)]
 
 
-def distance(found: JobResult, expected: JobResult, base: Array) -> float:
-    gap = np.linalg.norm(vector_of(found) - vector_of(expected))
+def distance(result: JobResult, expected: JobResult, base: Array) -> float:
+    gap = np.linalg.norm(vector_of(result) - vector_of(expected))
     return float(gap / np.linalg.norm(vector_of(expected) - base)) if gap else 0.0
 
 
@@ -269,9 +269,9 @@ def all_same(some: Sequence[JobResult], others: Sequence[JobResult]) -> bool:
     return all(itertools.starmap(same, zip(some, others, strict=True)))
 
 
-def assert_equal(fleet: Fleet, found: list[JobResult], expected: list[JobResult]) -> None:
-    assert max(fleet.errors(found, expected)) <= 1e-12
-    for client, result, reference in zip(fleet.clients, found, expected, strict=True):
+def assert_equal(fleet: Fleet, results: list[JobResult], expected: list[JobResult]) -> None:
+    assert max(fleet.errors(results, expected)) <= 1e-12
+    for client, result, reference in zip(fleet.clients, results, expected, strict=True):
         assert vector_of(result).dtype == np.float64
         assert result.num_samples == reference.num_samples == client.size
         assert result.loss == pytest.approx(reference.loss, rel=1e-12)

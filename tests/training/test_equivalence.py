@@ -118,12 +118,12 @@ UNPROVED = [
 ]
 
 
-@pytest.mark.parametrize(("trainer", "module", "samples", "says"), UNPROVED)
-def test_unequal_trainers_are_not_proved(trainer, module, samples, says):
+@pytest.mark.parametrize(("trainer", "module", "samples", "message"), UNPROVED)
+def test_unequal_trainers_are_not_proved(trainer, module, samples, message):
     fault = proof_of(trainer, module, samples).fault
 
     assert fault is not None
-    assert says in fault
+    assert message in fault
     assert "\n" not in fault
 
 

@@ -50,7 +50,7 @@ def of_one_label(scores: Tensor, labels: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize(
-    ("function", "says"),
+    ("function", "message"),
     [
         (lambda scores, labels: squared(scores, labels).mean(), "returned one number for 5"),
         (of_one_label, r"losses, with outputs \[5, 5, 4\] and labels \[5, 5\], fails: ValueError"),
@@ -58,8 +58,10 @@ def of_one_label(scores: Tensor, labels: Tensor) -> Tensor:
         (lambda s, _: squared(s, s.argmax(-1)) + np.random.rand() * 0, "global generator of numpy"),  # noqa: NPY002
     ],
 )
-def test_one_that_does_not_is_refused_in_a_line(function: Function, says: str) -> None:
-    with pytest.raises(ScenarioError, match=f"^task.local.loss.kind = 'given': .*{says}") as fault:
+def test_one_that_does_not_is_refused_in_a_line(function: Function, message: str) -> None:
+    with pytest.raises(
+        ScenarioError, match=f"^task.local.loss.kind = 'given': .*{message}"
+    ) as fault:
         check_scenario_loss(local(function), nn.Linear(6, 3), TEXTS)
     assert len(fault.value.faults) == 1
 
@@ -87,9 +89,9 @@ def test_a_loss_across_samples_is_trained_one_client_at_a_time() -> None:
 
 @pytest.mark.parametrize("kind", ["serial", "channels-last"])
 def test_trainers_of_one_client_at_a_time_need_no_proof(kind: Any) -> None:
-    found = trainer_for_loss(kind, AUTO, nn.Linear(6, 3), VECTORS, local(against_others))
+    result = trainer_for_loss(kind, AUTO, nn.Linear(6, 3), VECTORS, local(against_others))
 
-    assert found == (kind, "the loss is called for one client at a time")
+    assert result == (kind, "the loss is called for one client at a time")
 
 
 def test_kernels_agree_on_a_loss_and_another_loss_gives_another_model() -> None:
@@ -115,12 +117,12 @@ def prepared(model: Any, chosen: LocalSettings, kind: Any = "auto") -> PreparedT
 
 def test_a_run_with_a_loss_says_why_it_has_its_trainer() -> None:
     plain = prepared(LogisticSettings(), PLAIN)
-    own = prepared(LogisticSettings(), local(squared))
+    one = prepared(LogisticSettings(), local(squared))
     across = prepared(LogisticSettings(), local(against_others))
 
     assert (plain.trainer_kind, plain.trainer_reason) == ("stacked", None)
-    assert own.trainer_kind == "vectorised"
-    assert "equal to serial" in str(own.trainer_reason)
+    assert one.trainer_kind == "vectorised"
+    assert "equal to serial" in str(one.trainer_reason)
     assert across.trainer_kind == "serial"
     assert "it differs from serial by" in str(across.trainer_reason)
 
@@ -143,8 +145,8 @@ def of_two(outputs: Any, labels: Tensor) -> Tensor:
     if isinstance(outputs, Tensor):
         return squared(outputs, labels)
     logits, hidden = outputs
-    found: Tensor = squared(logits, labels) + 0.1 * hidden.square().sum(dim=1)
-    return found
+    result: Tensor = squared(logits, labels) + 0.1 * hidden.square().sum(dim=1)
+    return result
 
 
 def test_a_network_may_return_more_than_logits_to_its_loss_while_it_trains() -> None:

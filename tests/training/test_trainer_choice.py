@@ -10,6 +10,7 @@ from fleetsim.kernels.vmap.vmap_sgd import fault
 from fleetsim.learning.local.optimizer_settings import AdamSettings, SgdSettings
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.local.step_schedule import CosineSettings
+from fleetsim.learning.local.step_settings import AugmentationSettings
 from fleetsim.learning.models import settings as models
 from fleetsim.learning.models.networks import build_model
 from fleetsim.training.settings import TrainerSettings
@@ -21,48 +22,48 @@ IMAGE = (1, 32, 32)
 PLAIN = LocalSettings(epochs=1, batch_size=5, optimizer=SgdSettings(learning_rate=0.1))
 
 
-@pytest.mark.parametrize(
-    ("model", "on_cpu", "on_cuda"),
-    [
-        (models.LogisticSettings(), "stacked", "stacked"),
-        (models.SvmSettings(), "stacked", "stacked"),
-        (models.TwoNNSettings(), "stacked", "stacked"),
-        (models.FedGraCnnSettings(), "channels-last", "vectorised"),
-        (models.GpflCnnSettings(), "channels-last", "vectorised"),
-        (models.ResNet18Settings(norm="batch"), "channels-last", "vectorised"),
-        (models.LstmSettings(), "serial", "serial"),
-        (models.Gpt2Settings(), "serial", "vectorised"),
-        (models.Gpt2Settings(heads=2, width=32), "vectorised", "vectorised"),
-    ],
-)
-def test_auto_takes_what_was_measured_to_be_fastest(model, on_cpu, on_cuda):
-    auto = TrainerSettings()
-
-    assert choose_trainer(auto, model, PLAIN, torch_device="cpu") == on_cpu
-    assert choose_trainer(auto, model, PLAIN, torch_device="cuda") == on_cuda
+HALF = models.TwoNNSettings(hidden=(4, 4), dropout=0.5)
+CNN = models.FedGraCnnSettings()
+AUGMENTED = PLAIN.model_copy(update={"augmentation": AugmentationSettings(noise_sd=0.1)})
+AUTO = [
+    (models.LogisticSettings(), PLAIN, "stacked", "stacked"),
+    (models.SvmSettings(), PLAIN, "stacked", "stacked"),
+    (models.TwoNNSettings(), PLAIN, "stacked", "stacked"),
+    (HALF, PLAIN, "serial", "serial"),
+    (SMALL, AUGMENTED, "serial", "serial"),
+    (CNN, PLAIN, "channels-last", "vectorised"),
+    (CNN, AUGMENTED, "channels-last", "serial"),
+    (models.GpflCnnSettings(), PLAIN, "channels-last", "vectorised"),
+    (models.ResNet18Settings(norm="batch"), PLAIN, "channels-last", "vectorised"),
+    (models.LstmSettings(), PLAIN, "serial", "serial"),
+    (models.Gpt2Settings(), PLAIN, "serial", "vectorised"),
+    (models.Gpt2Settings(heads=2, width=32), PLAIN, "vectorised", "vectorised"),
+]
 
 
-STACKED = "kind: stacked trains .*svm alone, not fedgra-cnn; use auto or serial"
+@pytest.mark.parametrize(("model", "local", "on_cpu", "on_cuda"), AUTO)
+def test_auto_takes_what_was_measured_to_be_fastest(model, local, on_cpu, on_cuda):
+    for device, kind in (("cpu", on_cpu), ("cuda", on_cuda)):
+        assert choose_trainer(TrainerSettings(), model, local, torch_device=device) == kind
 
 
-@pytest.mark.parametrize(
-    ("wanted", "model", "says"),
-    [
-        (TrainerSettings(kind="stacked"), models.FedGraCnnSettings(), STACKED),
-        (TrainerSettings(kind="vectorised"), models.LstmSettings(), r"kind: .* not lstm; use auto"),
-        (TrainerSettings(kind="channels-last"), SMALL, r"kind: .* not 2nn; use auto"),
-        (
-            TrainerSettings(kind="channels-last"),
-            models.FedGraCnnSettings(),
-            r"kind: .* on the CPU alone",
-        ),
-        (TrainerSettings(precision="mixed"), SMALL, r"precision: mixed is for trainer.kind = vec"),
-    ],
-)
-def test_a_trainer_that_cannot_train_so_is_refused_with_the_way_out(wanted, model, says):
-    device = "cuda" if "CPU" in says else "cpu"
-    with pytest.raises(ScenarioError, match=rf"trainer\.{says}"):
-        choose_trainer(wanted, model, PLAIN, torch_device=device)
+REFUSED = [
+    ({"kind": "stacked"}, CNN, PLAIN, "kind: stacked trains .*svm alone, not fedgra-cnn"),
+    ({"kind": "vectorised"}, models.LstmSettings(), PLAIN, "kind: .* not lstm; use auto"),
+    ({"kind": "channels-last"}, SMALL, PLAIN, "kind: .* not 2nn; use auto"),
+    ({"kind": "channels-last"}, CNN, PLAIN, "kind: .* on the CPU alone"),
+    ({"precision": "mixed"}, SMALL, PLAIN, "precision: mixed is for trainer.kind = vec"),
+    ({"kind": "stacked"}, HALF, PLAIN, "kind: stacked trains without dropout; use"),
+    ({"kind": "stacked"}, SMALL, AUGMENTED, "kind: stacked trains on samples as they"),
+    ({"kind": "vectorised"}, SMALL, AUGMENTED, "kind: vectorised trains on samples as they"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("keys", "model", "local", "message"), REFUSED)
+def test_a_trainer_that_cannot_train_so_is_refused_with_a_hint(keys, model, local, message):
+    device = "cuda" if "CPU" in message else "cpu"
+    with pytest.raises(ScenarioError, match=rf"trainer\.{message}"):
+        choose_trainer(TrainerSettings(**keys), model, local, torch_device=device)
 
 
 MOMENTUM: Any = {"learning_rate": 0.1, "momentum": 0.9}
@@ -81,8 +82,7 @@ def test_stacked_is_for_plain_sgd_and_auto_takes_the_next_fastest(change):
     local = PLAIN.model_copy(update=change)
 
     assert choose_trainer(TrainerSettings(), SMALL, local, torch_device="cpu") == "vectorised"
-    cnn = models.FedGraCnnSettings()
-    assert choose_trainer(TrainerSettings(), cnn, local, torch_device="cpu") == "channels-last"
+    assert choose_trainer(TrainerSettings(), CNN, local, torch_device="cpu") == "channels-last"
     with pytest.raises(ScenarioError, match=r"trainer\.kind: stacked trains by sgd .* use auto or"):
         choose_trainer(TrainerSettings(kind="stacked"), SMALL, local, torch_device="cpu")
     fleet = Fleet(chain((6, 4)), [Client(1)], shape=(6,))

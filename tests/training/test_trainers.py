@@ -109,9 +109,10 @@ def test_one_torch_thread_computes_whatever_the_machine_has() -> None:
 
 
 @pytest.mark.parametrize(
-    ("device", "says"), [("cuda", "torch sees no cuda device"), ("tpu", "'tpu' is neither cpu nor")]
+    ("device", "message"),
+    [("cuda", "torch sees no cuda device"), ("tpu", "'tpu' is neither cpu nor")],
 )
-def test_a_device_that_is_not_there_is_the_commands_fault(monkeypatch, device, says):
+def test_a_device_that_is_not_there_is_the_commands_fault(monkeypatch, device, message):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(ScenarioError, match=f"--torch-device: {says}"):
+    with pytest.raises(ScenarioError, match=f"--torch-device: {message}"):
         trainer_of(torch_device=device)

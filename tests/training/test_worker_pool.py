@@ -235,5 +235,5 @@ def test_what_was_begun_must_be_asked_for_next() -> None:
     with pytest.raises(ValueError, match="other jobs were begun"):
         pool.compute(jobs[1:])
     # The helpers' late answers to the begun jobs are not those to these.
-    found, expected = pool.evaluate(base, "test"), Pool(kernel, 1).evaluate(base, "test")
-    assert found[0].tobytes() == expected[0].tobytes()
+    results, expected = pool.evaluate(base, "test"), Pool(kernel, 1).evaluate(base, "test")
+    assert results[0].tobytes() == expected[0].tobytes()

@@ -77,11 +77,11 @@ class ChannelsLastKernel(Kernel):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         shape, batch_size = self._all_samples.shape[1:], self._local_settings.batch_size
-        self._module, self._uses_onednn = form_of(self._module, shape, batch_size)
+        self.module, self._uses_onednn = form_of(self.module, shape, batch_size)
 
     def forms(self) -> dict[str, str]:
         """Return the library of the products, and the number of convolutions by form."""
-        names = Counter(type(module).__name__ for module in self._module.modules())
+        names = Counter(type(module).__name__ for module in self.module.modules())
         layers = [f"{names[name]} {name}" for name in _CONVOLUTIONS if names[name]]
         return {
             "products": gemm.library(is_onednn=self._uses_onednn),
@@ -94,11 +94,8 @@ def form_of(
 ) -> tuple[nn.Module, bool]:
     """Return the form of an image network on the CPU, and whether oneDNN is to multiply in it.
 
-    The network is not changed. An image has the shape (channels, height, width).
-
-    Raises:
-        ValueError: a sample is not an image.
-        TypeError: the network has its own loss.
+    The network is not changed. An image has the shape (channels, height, width). ValueError: a
+    sample is no image; TypeError: the network has its own loss.
     """
     if isinstance(module, HasLoss):
         raise TypeError(f"{type(module).__name__} has a loss of its own, which its copy would lose")
@@ -240,8 +237,8 @@ def _tiles(size: _Size) -> int:
 
 
 def _replace(module: nn.Module, name: str, layer: nn.Module) -> None:
-    parent, _, own = name.rpartition(".")
-    setattr(module.get_submodule(parent), own, layer)
+    parent, _, child = name.rpartition(".")
+    setattr(module.get_submodule(parent), child, layer)
 
 
 def _onednn_is_exact(

@@ -71,8 +71,8 @@ class _Columns(torch.autograd.Function):
         matrix = patches.permute(0, 1, 2, 4, 5, 3).flatten(3).flatten(0, 2)
         ctx.save_for_backward(matrix, weight)
         ctx.stride, ctx.padding, ctx.padded_shape = stride, padding, padded.shape
-        found = linear(matrix, _flat(weight), bias)
-        return found.view(num_samples, rows, columns, -1).permute(0, 3, 1, 2)
+        result = linear(matrix, _flat(weight), bias)
+        return result.view(num_samples, rows, columns, -1).permute(0, 3, 1, 2)
 
     @staticmethod
     def backward(

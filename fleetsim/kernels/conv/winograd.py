@@ -86,19 +86,19 @@ class _Winograd(torch.autograd.Function):
         rows, columns = (side + 2 * p - 2 for side, p in zip((height, width), padding, strict=True))
         down, across = num_tiles(rows), num_tiles(columns)
         padded, kernels = _padded(maps, padding), _kernels(weight)
-        found = padded.new_empty(num_samples, TILE * down, TILE * across, len(weight))
-        for part, target in _parts(down * across, kernels, padded, found):
+        result = padded.new_empty(num_samples, TILE * down, TILE * across, len(weight))
+        for part, target in _parts(down * across, kernels, padded, result):
             tiles = _tiles(part, space)
             product = space.take("winograd outputs", (*tiles.shape[:2], len(weight)), part)
             torch.bmm(tiles, kernels, out=product)
             band = space.take("winograd band", (_SIDE, target[0, 0].numel()), part)
             _to_maps(product.numpy(), band.numpy(), target.flatten(2).numpy())
         if bias is not None:
-            found += bias
+            result += bias
         # Tiles and kernels are recomputed: keeping them doubles the memory and saves little time.
         ctx.save_for_backward(maps, weight)
         ctx.space, ctx.padding = space, padding
-        return found[:, :rows, :columns].permute(0, 3, 1, 2)
+        return result[:, :rows, :columns].permute(0, 3, 1, 2)
 
     @staticmethod
     def backward(

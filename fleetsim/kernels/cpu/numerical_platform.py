@@ -45,17 +45,17 @@ _ZEN_4, _ZEN_5 = 25, 26
 class Forms:
     """Forms of products that are fast on this processor; kernels check no processor themselves."""
 
-    has_onednn: bool
+    has_onednn: bool = False
     """True if oneDNN may be used."""
-    stacks_by_onednn: bool
+    stacks_by_onednn: bool = False
     """True if stacks use oneDNN. Measured with stacks of one to eight networks (784, ..., 10),
     batches of 10 to 100: on AMD's family 26 oneDNN takes half of MKL's time, on family 25 1.0 to
     1.35 times of it."""
-    long_sums_by_onednn: bool
+    long_sums_by_onednn: bool = False
     """True if long sums use oneDNN. Measured with stacks of five products of (50, 600, 200), (600,
     784, 200) and (200, 600, 784): on family 25 oneDNN takes 0.85 to 0.95 of MKL's time, on family
     26 half."""
-    bytes_as_whole_numbers: bool
+    bytes_as_whole_numbers: bool = False
     """True if bytes are multiplied as whole numbers. Processors with VNNI do so four times as fast
     as float32. Those without add products of bytes in 16 bits, which overflow; a trial decides."""
 
@@ -64,12 +64,7 @@ class Forms:
 def forms() -> Forms:
     """Return the forms of this process, by the mode and the processor, never by the clock."""
     if numerics.chosen() is Numerics.PORTABLE:
-        return Forms(
-            has_onednn=False,
-            stacks_by_onednn=False,
-            long_sums_by_onednn=False,
-            bytes_as_whole_numbers=False,
-        )
+        return Forms()
     return forms_of(processor.cpuinfo())
 
 
@@ -113,7 +108,7 @@ def resolve(*, torch_device: str) -> dict[str, str]:
     """Return the features on which results depend, by name; docs/outputs.md defines every key."""
     require_portable(torch_device=torch_device)
     mode = numerics.chosen()
-    found = {
+    named = {
         "numerics": mode.value,
         "machine": platform.machine(),
         "system": " ".join((platform.system(), *platform.libc_ver())).strip(),
@@ -125,20 +120,20 @@ def resolve(*, torch_device: str) -> dict[str, str]:
         "torch": torch.__version__,
         "torch_simd": torch.backends.cpu.get_cpu_capability(),
         "numba": metadata.version("numba"),
-        **_own_forms(),
+        **_chosen_forms(),
         **_device(torch_device),
     }
     if mode is Numerics.FASTEST:
-        found |= {
+        named |= {
             "processor": processor.model(processor.cpuinfo()),
             "instructions": processor.instructions(processor.cpuinfo()),
             "caches": processor.caches(),
         }
-        found |= {name: os.environ[name] for name in numerics.DECIDING if name in os.environ}
-    return {name: value for name, value in found.items() if value}
+        named |= {name: os.environ[name] for name in numerics.DECIDING if name in os.environ}
+    return {name: value for name, value in named.items() if value}
 
 
-def _own_forms() -> dict[str, str]:
+def _chosen_forms() -> dict[str, str]:
     chosen = forms()
     uses = {"stacks": chosen.stacks_by_onednn, "long sums": chosen.long_sums_by_onednn}
     allowed = ", ".join(["convolutions", *(name for name, does in uses.items() if does)])
@@ -185,10 +180,10 @@ def _numpy_simd() -> list[str]:
 
 
 def _blas() -> str:
-    found = {
+    libraries = {
         " ".join(str(lib[key]) for key in ("internal_api", "version", "architecture") if key in lib)
         for lib in threadpool_info()
         # SciPy has its own, which is loaded only if a run needs it.
         if lib["user_api"] == "blas" and "scipy.libs" not in lib["filepath"]
     }
-    return ", ".join(sorted(found))
+    return ", ".join(sorted(libraries))

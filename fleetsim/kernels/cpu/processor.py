@@ -23,8 +23,8 @@ def cpuinfo() -> str:
 
 def amd_family(text: str) -> int:
     """Return AMD's number of the processor's family; 0 for other makers."""
-    said = dict(re.findall(r"^(vendor_id|cpu family)\s*:\s*(\S+)", text, re.MULTILINE))
-    return int(said.get("cpu family", 0)) if said.get("vendor_id") == "AuthenticAMD" else 0
+    fields = dict(re.findall(r"^(vendor_id|cpu family)\s*:\s*(\S+)", text, re.MULTILINE))
+    return int(fields.get("cpu family", 0)) if fields.get("vendor_id") == "AuthenticAMD" else 0
 
 
 def has_flag(text: str, flag: str) -> bool:
@@ -42,10 +42,10 @@ def model(text: str) -> str:
     ''
     """
     first = text.split("\n\n", 1)[0]
-    said = dict(re.findall(r"^(vendor_id|cpu family|model)\s*:\s*(\S+)", first, re.MULTILINE))
-    if "vendor_id" in said:
-        family, number = (said.get(key, "?") for key in ("cpu family", "model"))
-        return f"{said['vendor_id']} family {family} model {number}"
+    fields = dict(re.findall(r"^(vendor_id|cpu family|model)\s*:\s*(\S+)", first, re.MULTILINE))
+    if "vendor_id" in fields:
+        family, number = (fields.get(key, "?") for key in ("cpu family", "model"))
+        return f"{fields['vendor_id']} family {family} model {number}"
     # 64-bit Arm.
     parts = dict(re.findall(r"^CPU (implementer|part|variant)\s*:\s*(\S+)", first, re.MULTILINE))
     return " ".join(f"{key} {value}" for key, value in sorted(parts.items()))
@@ -66,11 +66,11 @@ def instructions(text: str) -> str:
 
 def caches(folder: Path = _CACHES) -> str:
     """Return the sizes of the first core's data caches, on which libraries' block sizes depend."""
-    found = []
+    sizes = []
     for cache in sorted(folder.glob("index*")):
         kind, level, size = (
             (cache / name).read_text(encoding="ascii").strip() for name in ("type", "level", "size")
         )
         if kind != "Instruction":
-            found.append(f"L{level} {size}")
-    return ", ".join(found)
+            sizes.append(f"L{level} {size}")
+    return ", ".join(sizes)

@@ -31,8 +31,7 @@ from fleetsim.contracts import Parameters
 from fleetsim.kernels.batches import Length
 from fleetsim.kernels.cpu.gemm import Widths, onednn, prefers_onednn_for_long
 from fleetsim.kernels.cpu.workspace import Workspace
-from fleetsim.kernels.device_samples import DeviceSamples
-from fleetsim.kernels.initial_models import on_device
+from fleetsim.kernels.device_samples import DeviceSamples, on_device
 from fleetsim.kernels.stacked.client_products import PANEL, products_of
 from fleetsim.kernels.stacked.linear_chain import ChainStack, relu_backward, view
 from fleetsim.learning.local.step_settings import StepSettings
@@ -88,19 +87,19 @@ class DualChainStack:
         settings: StepSettings,
         *,
         batch: int,
-        own: Tensor,
+        client_rows: Tensor,
         hinge: Hinge | None,
         space: Workspace,
     ) -> None:
         """Build it for such networks as `dual_form_is_faster` asks for; copy the bases [P].
 
-        `own` [K, n] int64 are the samples of each model in the order of its first epoch, see
-        `batches.in_turn`. The memory `space` is for one stack at a time.
+        `client_rows` [K, n] int64 are the samples of each model in the order of its first epoch,
+        see `batches.in_turn`. The memory `space` is for one stack at a time.
         """
         features, self._units = widths[:2]
-        num_models, num = own.shape
+        num_models, num = client_rows.shape
         like = samples.like
-        self._batch, self._like, self._own = batch, like, own
+        self._batch, self._like, self._client_rows = batch, like, client_rows
         stop = (features + 1) * self._units
         upper = {id(base): base[stop:] for base in bases}
         above = [upper[id(base)] for base in bases]
@@ -118,7 +117,7 @@ class DualChainStack:
         gram = space.take("gram", (num_models, num, num), like)
         # One model at a time: its samples stay in the cache, and memory is needed for one client.
         for model, base in enumerate(owner.tolist()):
-            self._multiplied.take(own[model])
+            self._multiplied.take(client_rows[model])
             self._multiplied.outputs(layers[base], products[model])
             self._multiplied.gram(gram[model])
         self._products, self._gram = products.flatten(0, 1), gram.flatten(0, 1)
@@ -173,7 +172,7 @@ class DualChainStack:
         moves = self._dual.transpose(1, 2)
         weights = vectors[:, :stop].view(num_models, units, features)
         for model in range(num_models):
-            self._multiplied.take(self._own[model])
+            self._multiplied.take(self._client_rows[model])
             self._multiplied.combination(moves[model], weights[model])
         weights.addcmul_(self._weights, self._shares.unsqueeze(2))
         biases = vectors[:, stop : stop + units]

@@ -26,7 +26,7 @@ from torch import Tensor, nn
 
 from fleetsim.contracts import Parameters
 from fleetsim.kernels.cpu.gemm import Widths
-from fleetsim.kernels.initial_models import on_device
+from fleetsim.kernels.device_samples import on_device
 from fleetsim.kernels.stacked.score_gradients import ScoreBatch, writer_of
 from fleetsim.learning.local.step_settings import StepSettings
 from fleetsim.learning.models.hinge_loss import LinearSvm
@@ -175,8 +175,8 @@ class ChainStack:
             for shape in ((fan_out, fan_in), (fan_out,)):
                 stop = start + math.prod(shape)
                 # A copy: products with strided weights run at half the rate.
-                own = flat[:, start:stop].index_select(0, owner)
-                self._values.append(own.view(len(bases), *shape))
+                part = flat[:, start:stop].index_select(0, owner)
+                self._values.append(part.view(len(bases), *shape))
                 start = stop
         self._anchors = [value.clone() if settings.proximal_mu else None for value in self._values]
         self._velocities = [
@@ -195,12 +195,9 @@ class ChainStack:
     ) -> None:
         """Take one SGD step for the first k models.
 
-        Args:
-            rows: rows of the samples, batch by batch [k * batch] int64.
-            labels: labels of these samples [1, k * batch] int64.
-            weights: weight of each sample in the mean over its batch [1, k * batch]: 1/b, or 0 for
-                padding.
-            likelihoods: if given, receives minus each sample's loss before the step [1, k * batch].
+        Rows and labels of their samples, batch by batch, are int64 [k * batch] and [1, k * batch].
+        `weights` [1, k * batch] are those of the samples in the mean over their batch: 1/b, or 0
+        for padding. `likelihoods` receives minus each sample's loss before the step [1, k * batch].
         """
         num = rows.numel() // self._batch
         torch.index_select(self._samples, 0, rows, out=self.inputs(num).flatten(0, 1))

@@ -61,11 +61,11 @@ def _softmax(batch: ScoreBatch) -> None:
 
 def _crammer_singer(batch: ScoreBatch) -> None:
     scores, labels, weights, likelihoods, (margins, _), out = batch
-    own = scores.gather(0, labels)
-    torch.add(scores, 1, out=margins).scatter_(0, labels, own)
+    right_scores = scores.gather(0, labels)
+    torch.add(scores, 1, out=margins).scatter_(0, labels, right_scores)
     largest, where = margins.max(dim=0, keepdim=True)
     if likelihoods is not None:
-        torch.sub(own, largest, out=likelihoods)
+        torch.sub(right_scores, largest, out=likelihoods)
     out.zero_().scatter_(0, where, -weights)
     # c at y, or 0 if the largest margin is that of y.
     out.scatter_(0, labels, torch.where(where == labels, 0.0, weights))

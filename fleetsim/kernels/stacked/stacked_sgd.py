@@ -69,12 +69,12 @@ class StackedKernel(Kernel):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        widths = widths_of(self._module)
+        widths = widths_of(self.module)
         if widths is None:
             raise ValueError("only chains of linear layers with ReLU can be stacked")
         self._local_settings.plain_sgd()
         self._widths = widths
-        self._hinge = self._module.hinge if isinstance(self._module, LinearSvm) else None
+        self._hinge = self.module.hinge if isinstance(self.module, LinearSvm) else None
         batch_size = self._local_settings.batch_size
         self._uses_onednn = self.is_on_cpu and prefers_onednn(widths, batch_size)
         self._space = Workspace()
@@ -93,9 +93,9 @@ class StackedKernel(Kernel):
         batch = min(settings.batch_size, max(length.num_samples for length in lengths))
         build: Callable[..., ChainStack | DualChainStack]
         if samples.like.is_cpu and dual_form_is_faster(self._widths, lengths, settings):
-            stack_jobs, own = in_turn(stack_jobs)
-            taken = torch.from_numpy(own)
-            build = partial(DualChainStack, samples=samples, own=taken, space=self._space)
+            stack_jobs, table = in_turn(stack_jobs)
+            taken = torch.from_numpy(table)
+            build = partial(DualChainStack, samples=samples, client_rows=taken, space=self._space)
             labels = labels.index_select(0, taken.flatten())
         else:
             stack_jobs, inputs, labels = stack_samples(stack_jobs, samples, labels, self._space)

@@ -24,7 +24,7 @@ from torch.linalg import vector_norm
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from fleetsim.contracts import Loss, Parameters
-from fleetsim.kernels.initial_models import on_device
+from fleetsim.kernels.device_samples import on_device
 from fleetsim.learning.local.optimizers import clip_factor, direction, initial_moments, norm_of
 from fleetsim.learning.local.sample_losses import losses_of
 from fleetsim.learning.local.step_settings import Precision, StepSettings
@@ -41,19 +41,19 @@ class ModelStack:
         settings: StepSettings,
         *,
         precision: Precision,
-        own_loss: Loss | None,
+        scenario_loss: Loss | None,
     ) -> None:
         """Copy the bases, flat vectors [P], one per model.
 
-        In the scenario's loss, `own_loss`, no sample depends on another; None: the network's own.
+        In a `scenario_loss` no sample depends on another; None: the network's own.
         """
         module.train()
         some_weight = next(module.parameters())
         self.dtype = some_weight.dtype
         self._device = some_weight.device
         self._is_mixed = precision == "mixed"
-        self._losses = losses_of(module, own_loss, label_smoothing=settings.label_smoothing)
-        self._is_own_loss = own_loss is not None
+        self._losses = losses_of(module, scenario_loss, label_smoothing=settings.label_smoothing)
+        self._has_scenario_loss = scenario_loss is not None
         self._forward = vmap(
             lambda values, inputs: functional_call(module, values, (inputs,)), in_dims=(0, 0)
         )
@@ -94,14 +94,10 @@ class ModelStack:
     ) -> Tensor:
         """Take one step for some models; return the losses before it [k, batch].
 
-        Args:
-            models: a prefix of the models, or their indices [k], each once.
-            inputs: one batch per model [k, batch, ...].
-            labels: labels [k, batch] int64, or [k, batch, t].
-            weights: weight of each sample in the mean over its batch [k, batch]: 1/b, or 0 for
-                padding.
-            number: number of the step in the models' tasks, 1 for the first.
-            rate: learning rate of the step, one for all models or one for each [k].
+        The models are a prefix or indices [k], each once, with one batch [k, batch, ...] each and
+        labels [k, batch] int64, or [k, batch, t]. `weights` [k, batch] are those of the samples in
+        the mean over their batch: 1/b, or 0 for padding. The step has this `number` in the models'
+        tasks, 1 for the first, and one learning rate for all models or one for each [k].
         """
         values = {name: value[models] for name, value in self._values.items()}
         trained = [values[name].requires_grad_() for name in self._trained]
@@ -112,7 +108,7 @@ class ModelStack:
             sdpa_kernel(SDPBackend.MATH),
         ):
             logits = self._forward(values, inputs)
-            if self._is_own_loss:
+            if self._has_scenario_loss:
                 logits = logits.to(self.dtype)  # losses are not for half the digits
             step_losses = self._losses(logits.flatten(0, 1), labels.flatten(0, 1)).view(
                 weights.shape

@@ -103,7 +103,7 @@ def train_stack(
     settings: StepSettings,
     *,
     precision: Precision,
-    own_loss: Loss | None = None,
+    scenario_loss: Loss | None = None,
 ) -> list[JobResult]:
     """Train the jobs of one stack from their bases, in the order of `stacks`.
 
@@ -115,7 +115,11 @@ def train_stack(
     rows = torch.from_numpy(plan.rows).to(device)
     client = torch.from_numpy(plan.client).to(device)
     stack = ModelStack(
-        module, [job.base for job in jobs], settings, precision=precision, own_loss=own_loss
+        module,
+        [job.base for job in jobs],
+        settings,
+        precision=precision,
+        scenario_loss=scenario_loss,
     )
     weights = torch.from_numpy(plan.weights).to(device, stack.dtype)
     rates = _rates(plan, jobs, settings)
@@ -125,14 +129,14 @@ def train_stack(
         lines = slice(block.start, block.stop), slice(block.num_columns)
         shape = block.stop - block.start, block.num_columns
         models = slice(shape[0]) if block.is_prefix else client[lines[0]]
-        chosen, own = rows[lines].flatten(), rates[lines[0]]
+        chosen, of_block = rows[lines].flatten(), rates[lines[0]]
         all_losses[lines] = stack.step(
             models,
             inputs.index_select(0, chosen).view(*shape, *inputs.shape[1:]),
             labels.index_select(0, chosen).view(*shape, *labels.shape[1:]),
             weights[lines],
             number=block.step,
-            rate=float(own[0]) if (own == own[0]).all() else line_rates[lines[0]],
+            rate=float(of_block[0]) if (of_block == of_block[0]).all() else line_rates[lines[0]],
         )
     exact = all_losses.cpu().numpy().astype(np.float64)
     return plan.results(jobs, exact, stack.vectors())
@@ -168,14 +172,14 @@ class VectorisedKernel(Kernel):
 
     def __init__(self, *args: Any, precision: Precision = "float32", **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        message = fault(self._module)
+        message = fault(self.module)
         if message is not None:
             raise ValueError(f"clients of this network cannot be trained at once: {message}")
         if not self._local_settings.augmentation.is_none:
             raise ValueError("samples of clients that train at once are not augmented")
         self._precision = precision
         first = torch.zeros(1, dtype=torch.int64, device=self._device)
-        self._footprint = footprint(self._module, self._all_samples.take(first))
+        self._footprint = footprint(self.module, self._all_samples.take(first))
         self._stack_byte = STACK_BYTE[self._device.type]
 
     def _stacks(self, jobs: Sequence[Job]) -> list[list[int]]:
@@ -189,11 +193,11 @@ class VectorisedKernel(Kernel):
             # Torch computes some operations for one client at a time, which changes no result.
             warnings.filterwarnings("ignore", "There is a performance drop", UserWarning)
             return train_stack(
-                self._module,
+                self.module,
                 stack,
                 inputs,
                 labels,
                 self._settings_of(jobs[0]),
                 precision=self._precision,
-                own_loss=self._own_loss,
+                scenario_loss=self._scenario_loss,
             )

@@ -32,10 +32,10 @@ class SampleBatch:
 
     def losses(self, scores: Tensor, loss_of: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
         """Return the loss of each sample [n] from the network's scores."""
-        own = loss_of(scores, self.labels)
+        unmixed = loss_of(scores, self.labels)
         if self.mixed_labels is None:
-            return own
-        return self.share * own + (1.0 - self.share) * loss_of(scores, self.mixed_labels)
+            return unmixed
+        return self.share * unmixed + (1.0 - self.share) * loss_of(scores, self.mixed_labels)
 
 
 def augmented(

@@ -79,15 +79,6 @@ class CosineDecaySettings(Settings):
         return self.floor_fraction + (1.0 - self.floor_fraction) * height
 
 
-def warm_up_factor(round_: int, num_rounds: int) -> float:
-    """Return the factor of a linear warm-up over so many rounds, >= 1; round 0 counts as 1.
-
-    >>> [warm_up_factor(round_, 4) for round_ in (0, 1, 2, 4, 5)]
-    [0.25, 0.25, 0.5, 1.0, 1.0]
-    """
-    return min(max(round_, 1) / num_rounds, 1.0)
-
-
 DecaySettings = Annotated[
     NoDecaySettings | StepDecaySettings | ExponentialDecaySettings | CosineDecaySettings,
     Field(discriminator="kind"),

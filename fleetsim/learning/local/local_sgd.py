@@ -65,21 +65,21 @@ def train(
     settings: StepSettings,
     passes: Passes,
     *,
-    own_loss: Loss | None = None,
+    scenario_loss: Loss | None = None,
 ) -> JobResult:
     """Train from `base` [P] over all samples [n, ...], shuffled in every epoch.
 
     Losses are those of the last, perhaps incomplete epoch, each taken just before the step of its
     batch. A diverged result is returned unchanged.
 
-    The module holds the result after the call. Labels are int64 [n], or [n, t] of sequences. The
-    scenario's `own_loss` replaces the network's or the cross-entropy.
+    The module holds the result after the call. Labels are int64 [n], or [n, t] of sequences. A
+    `scenario_loss` replaces the network's or the cross-entropy.
     """
     load_flat(module, base)
     module.train()
     parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
     descent = Descent(parameters, settings, num_steps=settings.scheduled_steps(len(labels)))
-    loss_of = losses_of(module, own_loss, label_smoothing=settings.label_smoothing)
+    loss_of = losses_of(module, scenario_loss, label_smoothing=settings.label_smoothing)
     tells, num_begun = passes.tells_epoch_losses, 0
     seen: deque[list[Tensor]] = deque(maxlen=None if tells else 1)
     with dropping_out(module, passes.stream):
@@ -143,7 +143,7 @@ def gradient(
     labels: Tensor,
     *,
     label_smoothing: float = 0.0,
-    own_loss: Loss | None = None,
+    scenario_loss: Loss | None = None,
 ) -> JobResult:
     """Return the mean gradient of the loss over all samples at `base`, in the flat layout.
 
@@ -155,7 +155,7 @@ def gradient(
     use_whole_network(module)
     named = {name: value for name, value in module.named_parameters() if value.requires_grad}
     sums = {name: torch.zeros_like(value) for name, value in named.items()}
-    loss_of = losses_of(module, own_loss, label_smoothing=label_smoothing)
+    loss_of = losses_of(module, scenario_loss, label_smoothing=label_smoothing)
     seen = []
     for some_inputs, some_labels in _chunks(inputs, labels):
         some_losses = loss_of(module(some_inputs), some_labels)
@@ -173,10 +173,10 @@ def evaluate(
     inputs: Tensor,
     labels: Tensor,
     *,
-    own_loss: Loss | None = None,
+    scenario_loss: Loss | None = None,
 ) -> JobResult:
     """Return accuracy and losses of `base` on samples; arguments are those of `train`."""
-    all_losses, all_hits = losses_and_hits(module, base, inputs, labels, own_loss)
+    all_losses, all_hits = losses_and_hits(module, base, inputs, labels, scenario_loss)
     result = _result(all_losses, None)
     return result._replace(accuracy=float(all_hits.mean()))
 
@@ -186,12 +186,12 @@ def losses_and_hits(
     base: Parameters,
     inputs: Tensor,
     labels: Tensor,
-    own_loss: Loss | None = None,
+    scenario_loss: Loss | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Return losses and hits of each sample [n] at `base`, with running statistics."""
     load_flat(module, base)
     module.eval()
-    loss_of = losses_of(module, own_loss)
+    loss_of = losses_of(module, scenario_loss)
     some_losses, some_hits = [], []
     with torch.no_grad():
         for part_inputs, part_labels in _chunks(inputs, labels):

@@ -9,11 +9,7 @@ from typing import Annotated, Literal, Self
 from annotated_types import Ge, Le, Lt
 from pydantic import Field, model_validator
 
-from fleetsim.learning.local.learning_rate_decay import (
-    DecaySettings,
-    NoDecaySettings,
-    warm_up_factor,
-)
+from fleetsim.learning.local.learning_rate_decay import DecaySettings, NoDecaySettings
 from fleetsim.learning.local.step_schedule import ConstantRateSettings, StepScheduleSettings
 from fleetsim.schema.key_conditions import TRAINING, by_key
 from fleetsim.schema.ranges import LearningRate, StepFactor
@@ -49,7 +45,7 @@ class LocalOptimizerKind(Settings):
     def learning_rate_at(self, round_: int) -> float:
         """Return the learning rate of a task that is dispatched in a round, 1 for the first."""
         rate = self.learning_rate * self.decay.factor_at(round_)
-        return rate * warm_up_factor(round_, self.warm_up_rounds) if self.warm_up_rounds else rate
+        return rate * min(max(round_, 1) / max(self.warm_up_rounds, 1), 1.0)
 
     @property
     @abstractmethod

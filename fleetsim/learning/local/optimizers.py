@@ -58,8 +58,8 @@ def direction(
     parameter do not. The first step of a task is 1.
     """
     if isinstance(settings, AdamWSettings):
-        found = _adam(settings, gradient, moments, step)
-        return found.add_(parameter, alpha=settings.weight_decay)
+        along = _adam(settings, gradient, moments, step)
+        return along.add_(parameter, alpha=settings.weight_decay)
     if settings.weight_decay:
         gradient = gradient.add(parameter, alpha=settings.weight_decay)
     match settings:

@@ -24,20 +24,20 @@ class HasLoss(Protocol):
 
 
 def losses_of(
-    module: object, own: Loss | None = None, *, label_smoothing: float = 0.0
+    module: object, scenario_loss: Loss | None = None, *, label_smoothing: float = 0.0
 ) -> LossFunction:
     """Return the loss function of a training: the scenario's, the network's, or `losses`.
 
     Two losses are refused, and smoothing of labels of another than the cross-entropy.
     """
-    if own is not None and isinstance(module, HasLoss):
+    if scenario_loss is not None and isinstance(module, HasLoss):
         raise ValueError("the network has a loss of its own beside that of the scenario")
-    found: object = own if own is not None else module
-    if not isinstance(found, HasLoss):
+    owner: object = module if scenario_loss is None else scenario_loss
+    if not isinstance(owner, HasLoss):
         return partial(losses, label_smoothing=label_smoothing) if label_smoothing else losses
     if label_smoothing:
         raise ValueError("labels are smoothed for the cross-entropy alone")
-    return found.losses
+    return owner.losses
 
 
 def losses(logits: Tensor, labels: Tensor, *, label_smoothing: float = 0.0) -> Tensor:

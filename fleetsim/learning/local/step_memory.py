@@ -1,6 +1,6 @@
 """Memory of an SGD step of local training, measured on the real model.
 
-The peak is at the start of the backward pass. docs/models/memory.md defines the three figures;
+The peak is at the start of the backward pass. docs/models/memory.md defines the three numbers;
 `fleetsim.fleet.devices.memory` applies them to different engines. Engines that compute convolutions
 as matrix products also store the patches under the kernel: an input of [C, H, W] under k x k
 weights becomes [C k k, H' W']. Frozen weights have no gradient and no state of the optimizer.
@@ -35,7 +35,7 @@ def step_memory(
 ) -> StepMemory:
     """Return the memory of a step of local training; the module, on the CPU, is not changed.
 
-    `num_more_copies` are copies of the weights that an algorithm of its own holds beside them.
+    `num_more_copies` are copies of the weights that an algorithm holds beside them.
     Shapes are of one sample and its label, (t,) for a label at every position. Samples are int64
     tokens or float32; None: tokens if the network has an embedding.
     """
@@ -45,18 +45,25 @@ def step_memory(
     # Two samples: BatchNorm refuses a batch of a single value.
     samples = torch.zeros(2, *input_shape, dtype=torch.int64 if takes_tokens else torch.float32)
     unfolded_byte = 0
-    own = local.loss.build()
+    scenario_loss = local.loss.build()
 
     def unfold(layer: nn.Module, _: tuple[Tensor, ...], outputs: Tensor) -> None:
+        """Count the patches under a kernel of several pixels, kept for its gradient alone."""
         nonlocal unfolded_byte
-        unfolded_byte += _unfolded_byte(layer, outputs)
+        assert isinstance(layer, _CONVOLUTIONS)
+        pixels = math.prod(layer.kernel_size)
+        if pixels > 1 and layer.groups == 1 and layer.weight.requires_grad:
+            num_places = outputs.numel() // layer.out_channels
+            unfolded_byte += layer.in_channels * pixels * num_places * outputs.element_size()
 
     def loss() -> Tensor:
         # Dropout of a user's network draws masks, which no later draw may notice.
         with addressed(0, "trial"):
             outputs = module(samples)
-        if own is not None:
-            each: Tensor = own.losses(outputs, torch.zeros(2, *label_shape, dtype=torch.int64))
+        if scenario_loss is not None:
+            each: Tensor = scenario_loss.losses(
+                outputs, torch.zeros(2, *label_shape, dtype=torch.int64)
+            )
             return each.mean()
         logits = outputs.flatten(0, -2)
         labels = torch.zeros(len(logits), dtype=torch.int64)
@@ -107,16 +114,3 @@ def kept_byte(module: nn.Module, forward: Callable[[], Tensor]) -> int:
         kept.pop(tensor.untyped_storage().data_ptr(), None)
     kept[result.untyped_storage().data_ptr()] = result.untyped_storage().nbytes()
     return sum(kept.values())
-
-
-def _unfolded_byte(layer: nn.Module, outputs: Tensor) -> int:
-    """Return the bytes of the patches under a convolution's kernel; 0 for kernels of one pixel.
-
-    Patches are kept for the gradient of the kernel: there are none for a frozen one.
-    """
-    assert isinstance(layer, _CONVOLUTIONS)
-    pixels = math.prod(layer.kernel_size)
-    if pixels == 1 or layer.groups > 1 or not layer.weight.requires_grad:
-        return 0
-    num_places = outputs.numel() // layer.out_channels
-    return layer.in_channels * pixels * num_places * outputs.element_size()

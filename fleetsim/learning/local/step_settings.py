@@ -102,7 +102,7 @@ class StepSettings(Settings):
         return (self.epochs or 0) * num_batches(num_samples, self.batch_size)
 
     @property
-    def has_own_loss(self) -> bool:
+    def has_other_loss(self) -> bool:
         """True if clients minimise another loss than the model's."""
         return not isinstance(self.loss, OfModelSettings)
 
@@ -115,7 +115,7 @@ class StepSettings(Settings):
         """
         sgd = self.optimizer
         is_sgd = isinstance(sgd, SgdSettings) and sgd.is_heavy_ball
-        changes_loss = self.has_own_loss or self.label_smoothing or not self.augmentation.is_none
+        changes_loss = self.has_other_loss or self.label_smoothing or not self.augmentation.is_none
         return is_sgd and self.max_gradient_norm is None and not changes_loss
 
     def plain_sgd(self) -> SgdSettings:

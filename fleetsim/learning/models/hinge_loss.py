@@ -19,18 +19,14 @@ class LinearSvm(nn.Sequential):
 
     def losses(self, scores: Tensor, labels: Tensor) -> Tensor:
         """Return the hinge loss of each sample [n], from scores [n, C] and labels [n] int64."""
-        return hinge_losses(self.hinge, scores, labels)
-
-
-def hinge_losses(hinge: Hinge, scores: Tensor, labels: Tensor) -> Tensor:
-    """Return the hinge loss of each sample [n], from scores [n, C] and right classes [n] int64."""
-    right = labels.unsqueeze(1)
-    own = scores.gather(1, right)
-    match hinge:
-        case "crammer-singer":
-            # The right class itself, without the margin, gives the 0 of the maximum.
-            return (scores + 1).scatter(1, right, own).max(dim=1).values - own.squeeze(1)
-        case "weston-watkins":
-            return relu(scores - own + 1).scatter(1, right, 0.0).sum(dim=1)
-        case "one-vs-rest":
-            return relu((scores + 1).scatter(1, right, 1 - own)).sum(dim=1)
+        right = labels.unsqueeze(1)
+        right_scores = scores.gather(1, right)
+        match self.hinge:
+            case "crammer-singer":
+                # The right class itself, without the margin, gives the 0 of the maximum.
+                margins = (scores + 1).scatter(1, right, right_scores)
+                return margins.max(dim=1).values - right_scores.squeeze(1)
+            case "weston-watkins":
+                return relu(scores - right_scores + 1).scatter(1, right, 0.0).sum(dim=1)
+            case "one-vs-rest":
+                return relu((scores + 1).scatter(1, right, 1 - right_scores)).sum(dim=1)

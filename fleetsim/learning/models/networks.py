@@ -101,8 +101,8 @@ def _allocate(module: nn.Module) -> None:
     """
     made: dict[Tensor, Tensor] = {}
     for layer in module.modules():
-        own = {**layer._parameters, **layer._buffers}
-        for name, entry in own.items():
+        entries = {**layer._parameters, **layer._buffers}
+        for name, entry in entries.items():
             if entry is None:
                 continue
             if entry not in made:

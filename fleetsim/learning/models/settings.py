@@ -15,19 +15,24 @@ from fleetsim.learning.models.paper_cost import CostSettings
 if TYPE_CHECKING:
     from torch import nn
 
-_CHAIN_TRAINERS = frozenset({"serial", "stacked", "vectorised"})
-"""Trainers of chains of linear layers."""
-_IMAGE_TRAINERS = frozenset({"serial", "channels-last", "vectorised"})
-"""Trainers of networks for images."""
-
 Units = Annotated[int, Gt(0), Le(1_000_000)]
 """Units of a layer."""
 
 
-class LogisticSettings(ModelKind):
-    """Multinomial logistic regression: one linear layer."""
+class ChainKind(ModelKind):
+    """Settings of a chain of linear layers."""
 
-    trainers: ClassVar[frozenset[str]] = _CHAIN_TRAINERS
+    trainers: ClassVar[frozenset[str]] = frozenset({"serial", "stacked", "vectorised"})
+
+
+class ImageKind(ModelKind):
+    """Settings of a network for images."""
+
+    trainers: ClassVar[frozenset[str]] = frozenset({"serial", "channels-last", "vectorised"})
+
+
+class LogisticSettings(ChainKind):
+    """Multinomial logistic regression: one linear layer."""
 
     kind: Literal["logistic"] = "logistic"
 
@@ -38,10 +43,8 @@ class LogisticSettings(ModelKind):
         return small.logistic(samples.input_shape, samples.num_classes)
 
 
-class SvmSettings(ModelKind):
+class SvmSettings(ChainKind):
     """Linear support vector machine for several classes: one linear layer, hinge loss."""
-
-    trainers: ClassVar[frozenset[str]] = _CHAIN_TRAINERS
 
     kind: Literal["svm"] = "svm"
     hinge: Hinge = "crammer-singer"
@@ -55,10 +58,8 @@ class SvmSettings(ModelKind):
         return small.svm(samples.input_shape, samples.num_classes, self.hinge)
 
 
-class TwoNNSettings(ModelKind):
+class TwoNNSettings(ChainKind):
     """The "2NN" of McMahan et al. (2017): two hidden layers with ReLU; GPFL's MLP with [64, 30]."""
-
-    trainers: ClassVar[frozenset[str]] = _CHAIN_TRAINERS
 
     kind: Literal["2nn"] = "2nn"
     hidden: tuple[Units, Units] = (200, 200)
@@ -74,11 +75,10 @@ class TwoNNSettings(ModelKind):
         return small.two_nn(samples.input_shape, samples.num_classes, self.hidden, self.dropout)
 
 
-class FedGraCnnSettings(ModelKind):
+class FedGraCnnSettings(ImageKind):
     """The CNN of FedGRA (arXiv 2310.08147, table III): two 5x5 convolutions, 512 units."""
 
     min_side: ClassVar[int | None] = 4
-    trainers: ClassVar[frozenset[str]] = _IMAGE_TRAINERS
 
     kind: Literal["fedgra-cnn"] = "fedgra-cnn"
 
@@ -89,11 +89,10 @@ class FedGraCnnSettings(ModelKind):
         return small.fedgra_cnn(samples.image_shape, samples.num_classes)
 
 
-class GpflCnnSettings(ModelKind):
+class GpflCnnSettings(ImageKind):
     """The CNN of GPFL and FedCor: three 3x3 convolutions (32, 64, 64), 64 units."""
 
     min_side: ClassVar[int | None] = 18
-    trainers: ClassVar[frozenset[str]] = _IMAGE_TRAINERS
 
     kind: Literal["gpfl-cnn"] = "gpfl-cnn"
 
@@ -104,11 +103,10 @@ class GpflCnnSettings(ModelKind):
         return small.gpfl_cnn(samples.image_shape, samples.num_classes)
 
 
-class LeNet5Settings(ModelKind):
+class LeNet5Settings(ImageKind):
     """LeNet-5 (LeCun et al. 1998) with ReLU and max-pooling."""
 
     min_side: ClassVar[int | None] = 12
-    trainers: ClassVar[frozenset[str]] = _IMAGE_TRAINERS
 
     kind: Literal["lenet5"] = "lenet5"
 
@@ -125,15 +123,19 @@ weights. `group`: GroupNorm with two groups, which depends neither on the batch 
 mix of classes, and which federated image models use (Hsieh et al. 2020, Reddi et al. 2021)."""
 
 
-class ResNet18Settings(ModelKind):
+class NormedKind(ImageKind):
+    """Settings of a published network for images, whose layers are normalised."""
+
+    norm: Norm = "group"
+    """Normalisation of the layers: by batch, or in two groups of channels."""
+
+
+class ResNet18Settings(NormedKind):
     """ResNet-18 (He et al. 2016) for small images: 3x3 stem, no pooling before the blocks."""
 
     min_side: ClassVar[int | None] = 9
-    trainers: ClassVar[frozenset[str]] = _IMAGE_TRAINERS
 
     kind: Literal["resnet18"] = "resnet18"
-    norm: Norm = "group"
-    """Normalisation of the layers: by batch, or in two groups of channels."""
     width: Annotated[int, Ge(2), Le(1024), MultipleOf(2)] = 64
     """Channels of the first stage; each later one has twice those of the one before. With a quarter
     of the width, training takes a sixteenth of the arithmetic."""
@@ -147,15 +149,12 @@ class ResNet18Settings(ModelKind):
         return vision.resnet18(shape, labels, norm, first_width=self.width)
 
 
-class Vgg16Settings(ModelKind):
+class Vgg16Settings(NormedKind):
     """VGG-16 (Simonyan, Zisserman 2015) for small images: 13 convolutions, one linear layer."""
 
     min_side: ClassVar[int | None] = 32
-    trainers: ClassVar[frozenset[str]] = _IMAGE_TRAINERS
 
     kind: Literal["vgg16"] = "vgg16"
-    norm: Norm = "group"
-    """Normalisation of the layers: by batch, or in two groups of channels."""
 
     def build(self, samples: SampleForm) -> nn.Module:
         """Return the CNN."""
@@ -164,23 +163,19 @@ class Vgg16Settings(ModelKind):
         return vision.vgg16(samples.image_shape, samples.num_classes, vision.NORMS[self.norm])
 
 
-class ShuffleNetV2Settings(ModelKind):
+class ShuffleNetV2Settings(NormedKind):
     """ShuffleNet v2 1.0x (Ma et al. 2018) for small images: 3x3 stem without stride or pooling."""
 
     min_side: ClassVar[int | None] = 9
-    trainers: ClassVar[frozenset[str]] = _IMAGE_TRAINERS
 
     kind: Literal["shufflenet-v2"] = "shufflenet-v2"
-    norm: Norm = "group"
-    """Normalisation of the layers: by batch, or in two groups of channels."""
 
     def build(self, samples: SampleForm) -> nn.Module:
         """Return the CNN."""
         from fleetsim.learning.models import vision  # noqa: PLC0415
 
-        return vision.shufflenet_v2(
-            samples.image_shape, samples.num_classes, vision.NORMS[self.norm]
-        )
+        shape, labels = samples.image_shape, samples.num_classes
+        return vision.shufflenet_v2(shape, labels, vision.NORMS[self.norm])
 
 
 class LstmSettings(ModelKind):

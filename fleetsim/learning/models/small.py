@@ -34,7 +34,7 @@ def _linear_layer(input_shape: tuple[int, ...], num_classes: int) -> Layers:
 
 
 def two_nn(
-    input_shape: tuple[int, ...], num_classes: int, hidden: tuple[int, int], dropout: float = 0.0
+    input_shape: tuple[int, ...], num_classes: int, hidden: tuple[int, int], dropout: float
 ) -> nn.Sequential:
     """Return two hidden layers with ReLU, and dropout before it if there is any."""
     first, second = hidden

@@ -10,6 +10,7 @@ five times.
 
 from collections import OrderedDict
 from collections.abc import Callable
+from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
@@ -86,9 +87,7 @@ def resnet18(
     A stage has twice the channels of the one before, beginning with `first_width`.
     """
     before = first_width
-    layers: Layers = OrderedDict(
-        conv1=_conv(image[0], before, 3), norm1=norm(before), relu1=nn.ReLU()
-    )
+    layers = _in_turn(norm, (_conv(image[0], before, 3), True))
     for number in range(1, _RESNET_STAGES + 1):
         width = first_width * 2 ** (number - 1)
         layers[f"stage{number}"] = nn.Sequential(
@@ -101,13 +100,8 @@ def resnet18(
 
 def _residual(before: int, width: int, stride: int, norm: MakeNorm) -> Residual:
     """Return two 3x3 convolutions; the shortcut is a 1x1 convolution where the shape changes."""
-    body = OrderedDict(
-        conv1=_conv(before, width, 3, stride),
-        norm1=norm(width),
-        relu1=nn.ReLU(),
-        conv2=_conv(width, width, 3),
-        norm2=norm(width),
-    )
+    convs = (_conv(before, width, 3, stride), True), (_conv(width, width, 3), False)
+    body = _in_turn(norm, *convs)
     if stride == 1 and before == width:
         return Residual(nn.Sequential(body), nn.Identity())
     shortcut = OrderedDict(conv=_conv(before, width, 1, stride), norm=norm(width))
@@ -119,12 +113,9 @@ def vgg16(image: tuple[int, int, int], num_classes: int, norm: MakeNorm) -> nn.S
     layers: Layers = OrderedDict()
     before = image[0]
     for number, widths in enumerate(_VGG_BLOCKS, start=1):
-        block: Layers = OrderedDict()
-        for index, width in enumerate(widths, start=1):
-            block[f"conv{index}"] = nn.Conv2d(before, width, 3, padding=1)
-            block[f"norm{index}"] = norm(width)
-            block[f"relu{index}"] = nn.ReLU()
-            before = width
+        pairs = pairwise((before, *widths))
+        block = _in_turn(norm, *((nn.Conv2d(*pair, 3, padding=1), True) for pair in pairs))
+        before = widths[-1]
         block["pool"] = nn.MaxPool2d(2)
         layers[f"block{number}"] = nn.Sequential(block)
     return nn.Sequential(layers | _head(before, num_classes))
@@ -132,9 +123,7 @@ def vgg16(image: tuple[int, int, int], num_classes: int, norm: MakeNorm) -> nn.S
 
 def shufflenet_v2(image: tuple[int, int, int], num_classes: int, norm: MakeNorm) -> nn.Sequential:
     """Return three stages of 4, 8 and 4 units and a 1x1 layer; first units halve the image."""
-    layers: Layers = OrderedDict(
-        conv1=_conv(image[0], _SHUFFLE_STEM, 3), norm1=norm(_SHUFFLE_STEM), relu1=nn.ReLU()
-    )
+    layers = _in_turn(norm, (_conv(image[0], _SHUFFLE_STEM, 3), True))
     before = _SHUFFLE_STEM
     for number, (width, num_units) in enumerate(_SHUFFLE_STAGES, start=2):
         half = width // 2
@@ -154,30 +143,25 @@ def shufflenet_v2(image: tuple[int, int, int], num_classes: int, norm: MakeNorm)
 
 def _depthwise_first(before: int, width: int, norm: MakeNorm) -> nn.Sequential:
     """Return a 3x3 depthwise convolution that halves the image, then a 1x1 convolution."""
-    return nn.Sequential(
-        OrderedDict(
-            conv1=_conv(before, before, 3, 2, groups=before),
-            norm1=norm(before),
-            conv2=_conv(before, width, 1),
-            norm2=norm(width),
-            relu2=nn.ReLU(),
-        )
-    )
+    depthwise = _conv(before, before, 3, 2, groups=before)
+    return nn.Sequential(_in_turn(norm, (depthwise, False), (_conv(before, width, 1), True)))
 
 
 def _pointwise_first(before: int, width: int, stride: int, norm: MakeNorm) -> nn.Sequential:
-    return nn.Sequential(
-        OrderedDict(
-            conv1=_conv(before, width, 1),
-            norm1=norm(width),
-            relu1=nn.ReLU(),
-            conv2=_conv(width, width, 3, stride, groups=width),
-            norm2=norm(width),
-            conv3=_conv(width, width, 1),
-            norm3=norm(width),
-            relu3=nn.ReLU(),
-        )
-    )
+    depthwise = _conv(width, width, 3, stride, groups=width)
+    first, last = _conv(before, width, 1), _conv(width, width, 1)
+    return nn.Sequential(_in_turn(norm, (first, True), (depthwise, False), (last, True)))
+
+
+def _in_turn(norm: MakeNorm, *convolutions: tuple[nn.Conv2d, bool]) -> Layers:
+    """Return convolutions in sequence, each normalised, and rectified where it is marked."""
+    layers: Layers = OrderedDict()
+    for number, (conv, is_rectified) in enumerate(convolutions, start=1):
+        layers[f"conv{number}"] = conv
+        layers[f"norm{number}"] = norm(conv.out_channels)
+        if is_rectified:
+            layers[f"relu{number}"] = nn.ReLU()
+    return layers
 
 
 def _conv(before: int, width: int, kernel: int, stride: int = 1, groups: int = 1) -> nn.Conv2d:

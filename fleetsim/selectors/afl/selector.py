@@ -18,14 +18,7 @@ import numpy as np
 from pydantic import Field
 
 from fleetsim import rng
-from fleetsim.contracts import (
-    Cohort,
-    FleetView,
-    FloatArray,
-    ProbeRequest,
-    RoundOutcome,
-    RoundView,
-)
+from fleetsim.contracts import Cohort, FleetView, FloatArray, ProbeRequest, RoundOutcome, RoundView
 from fleetsim.schema.ranges import Weight
 from fleetsim.selectors import probing
 from fleetsim.selectors.afl.equations import Rounding, choose, valuations

@@ -14,13 +14,7 @@ import numpy as np
 from pydantic import Field
 
 from fleetsim import rng
-from fleetsim.contracts import (
-    BoolArray,
-    FleetView,
-    IntArray,
-    RoundView,
-    Selector,
-)
+from fleetsim.contracts import BoolArray, FleetView, IntArray, RoundView, Selector
 from fleetsim.selectors.bandits.slots import SlotRounds, ends_slot
 from fleetsim.selectors.baselines.client_sets import sets_in_line
 from fleetsim.selectors.baselines.fixed import ClientIds, sets_of_clients

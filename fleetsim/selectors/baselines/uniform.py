@@ -20,12 +20,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from fleetsim import rng
-from fleetsim.contracts import (
-    FleetView,
-    FloatArray,
-    IntArray,
-    RoundView,
-)
+from fleetsim.contracts import FleetView, FloatArray, IntArray, RoundView
 from fleetsim.selectors.bandits.slots import SlotRounds, slot_of
 from fleetsim.selectors.baselines.client_sets import drawn_set, sets_in_line
 from fleetsim.selectors.baselines.fixed import ClientIds, sets_of_clients
@@ -90,9 +85,7 @@ def random_clients(clients: IntArray, num: int, exponentials: FloatArray) -> Int
 
     The Exp(1) variables are of the whole fleet [N]. All are drawn if there are fewer than `num`.
     """
-    # All clients arrive at E_i / 1.
-    arrivals = exponentials[clients]
-    return clients[best(-arrivals, num, arrivals)]
+    return clients[draw(np.ones(clients.size), num, exponentials[clients])]
 
 
 class RandomSelector(ConfiguredSelector[RandomSettings]):

@@ -168,7 +168,7 @@ def _distances(position_m: FloatArray) -> Iterator[tuple[IntArray, FloatArray]]:
 
 def _near_pairs(position_m: FloatArray, settings: GraphSettings) -> IntArray:
     """Return pairs of neighbours before parts are joined, each once or twice [E, 2]."""
-    found = [np.empty((0, 2), dtype=np.int64)]
+    near = [np.empty((0, 2), dtype=np.int64)]
     for some, away in _distances(position_m):
         if isinstance(settings, RadiusSettings):
             is_near = away <= settings.radius_m
@@ -177,8 +177,8 @@ def _near_pairs(position_m: FloatArray, settings: GraphSettings) -> IntArray:
         else:
             is_near = _is_nearest(away, settings.num_nearest)
         row, column = np.nonzero(is_near)
-        found.append(np.stack([some[row], column], axis=1))
-    pairs = np.concatenate(found)
+        near.append(np.stack([some[row], column], axis=1))
+    pairs = np.concatenate(near)
     if isinstance(settings, MutualNearestSettings):
         num = position_m.shape[0]
         named, namer = pairs[:, 0] * num + pairs[:, 1], pairs[:, 1] * num + pairs[:, 0]

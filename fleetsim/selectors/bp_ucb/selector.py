@@ -40,7 +40,6 @@ from fleetsim.selectors.bandits.slots import SelectionSlot, SlotModel, slot_answ
 from fleetsim.selectors.baselines.uniform import random_clients
 from fleetsim.selectors.bp_ucb.belief_propagation import (
     Potentials,
-    Propagation,
     compatibilities,
     convergence_bound,
     distance_factors,
@@ -240,15 +239,28 @@ class BpUcbSelector(ConfiguredSelector[BpUcbSettings]):
             graph = client_graph(self._position_m[clients], self._settings.graph)
             self._edges = edges_of(graph)
             self._num_indices = gossip(graph).sum(axis=1)
-        edges = self._edges
+        edges, settings = self._edges, self._settings
         apart_m = distance_m(self._position_m[clients], edges)
-        found = self._propagated(opinions[clients], edges, apart_m)
+        factors = distance_factors(
+            apart_m,
+            decay=settings.distance_decay,
+            exponent=settings.distance_exponent,
+            unit_m=settings.distance_unit_m,
+        )
+        result = propagated(
+            local_potentials(opinions[clients], settings.potentials),
+            edges,
+            compatibilities(factors, settings.potentials),
+            tolerance=settings.tolerance,
+            max_exchanges=settings.max_exchanges,
+            damping=settings.damping,
+        )
         self._belief = np.full(self._size, _NO_BELIEF)
-        self._belief[clients] = found.beliefs[:, 1]
+        self._belief[clients] = result.beliefs[:, 1]
         self._has_exchanged = self._mask(clients)
         num_neighbours = np.bincount(edges.ravel(), minlength=clients.size)
         # Neighbours know the same clients, so each receives as many bytes as it sends.
-        message_byte = SCALAR_BYTE * num_neighbours * (2 * found.num_exchanges + self._num_indices)
+        message_byte = SCALAR_BYTE * num_neighbours * (2 * result.num_exchanges + self._num_indices)
         return [
             ProbeRequest(
                 client,
@@ -259,28 +271,9 @@ class BpUcbSelector(ConfiguredSelector[BpUcbSettings]):
                 belief=belief,
             )
             for client, num_byte, belief in zip(
-                clients.tolist(), message_byte.tolist(), found.beliefs[:, 1].tolist(), strict=True
+                clients.tolist(), message_byte.tolist(), result.beliefs[:, 1].tolist(), strict=True
             )
         ]
-
-    def _propagated(
-        self, opinions: FloatArray, edges: IntArray, distance_m: FloatArray
-    ) -> Propagation:
-        settings = self._settings
-        factors = distance_factors(
-            distance_m,
-            decay=settings.distance_decay,
-            exponent=settings.distance_exponent,
-            unit_m=settings.distance_unit_m,
-        )
-        return propagated(
-            local_potentials(opinions, settings.potentials),
-            edges,
-            compatibilities(factors, settings.potentials),
-            tolerance=settings.tolerance,
-            max_exchanges=settings.max_exchanges,
-            damping=settings.damping,
-        )
 
     def _next_clients(self, view: RoundView) -> IntArray:
         """Return random clients for the first slot, and later the best by index."""

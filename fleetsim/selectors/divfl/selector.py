@@ -35,13 +35,7 @@ from fleetsim.selectors import probing
 from fleetsim.selectors.configured_selector import ConfiguredSelector
 from fleetsim.selectors.declared_state import Column
 from fleetsim.selectors.demands import Demand, Demands
-from fleetsim.selectors.divfl.equations import (
-    Metric,
-    cluster_sizes,
-    greedy,
-    refreshed,
-    sample_size,
-)
+from fleetsim.selectors.divfl.equations import Metric, cluster_sizes, greedy, refreshed, sample_size
 from fleetsim.selectors.tie_breaking import TieRule, best, tie_keys
 from fleetsim.settings import Settings
 
@@ -51,31 +45,21 @@ _UNKNOWN = "select/divfl/strangers"
 class DivFlSettings(Settings):
     """Diverse clients, whose gradients represent those of all."""
 
-    acts_if = by_key(
-        sample_fraction=beside("search", "stochastic"),
-    )
+    acts_if = by_key(sample_fraction=beside("search", "stochastic"))
 
     demands: ClassVar[Demands] = {
-        "refresh: lazy": Demand(
-            "gradients of all clients, those of its cohorts anew",
+        key: Demand(
+            f"{vectors} of all clients{when}",
             "small",
-            "the server holds all clients' gradients and their distances, 4 N P + 8 N^2 byte",
-            set_up_choices=1,
+            f"the server holds all clients' {vectors} and their distances, 4 N P + 8 N^2 byte",
+            set_up_choices=set_up_choices,
             square_byte=8,
-        ),
-        "refresh: ideal": Demand(
-            "gradients of all clients, anew for each choice",
-            "small",
-            "the server holds all clients' gradients and their distances, 4 N P + 8 N^2 byte",
-            square_byte=8,
-        ),
-        "vectors: update": Demand(
-            "updates of all clients once, then those of its cohorts",
-            "small",
-            "the server holds all clients' updates and their distances, 4 N P + 8 N^2 byte",
-            set_up_choices=1,
-            square_byte=8,
-        ),
+        )
+        for key, vectors, when, set_up_choices in (
+            ("refresh: lazy", "gradients", ", those of its cohorts anew", 1),
+            ("refresh: ideal", "gradients", ", anew for each choice", 0),
+            ("vectors: update", "updates", " once, then those of its cohorts", 1),
+        )
     }
 
     kind: Literal["divfl"] = "divfl"

@@ -143,14 +143,14 @@ def log_likelihood(
     value, gradient = 0.0, np.zeros(points.shape)
     variance = noise_variance(points, noise)
     for clients, residuals, weights in observed:
-        own = points[:, clients]
-        inner = variance * np.eye(own.shape[0]) + own @ own.T
-        projected = np.linalg.solve(inner, own)
+        seen = points[:, clients]
+        inner = variance * np.eye(seen.shape[0]) + seen @ seen.T
+        projected = np.linalg.solve(inner, seen)
         # Sigma^-1 R^T without Sigma: (R - R X^T C^-1 X) / sigma_n^2.
-        whitened = (residuals - (residuals @ own.T) @ projected) / variance
+        whitened = (residuals - (residuals @ seen.T) @ projected) / variance
         quadratic = np.einsum("si,si->s", residuals, whitened)
         # det Sigma = sigma_n^(2 (n - D)) det C.
-        log_det = (clients.size - own.shape[0]) * math.log(variance) + np.linalg.slogdet(inner)[1]
+        log_det = (clients.size - seen.shape[0]) * math.log(variance) + np.linalg.slogdet(inner)[1]
         density = -0.5 * (quadratic + log_det + clients.size * math.log(2.0 * math.pi))
         value += float(weights @ density)
         part = ((projected @ residuals.T) * weights) @ whitened - weights.sum() * projected

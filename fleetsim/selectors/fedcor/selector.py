@@ -50,8 +50,7 @@ class FedCorSettings(Settings):
     """Clients whose losses correlate with those of all, by a Gaussian process."""
 
     acts_if = by_key(
-        warm_up_fit_steps=beside("mean", "zero"),
-        observed_fit_steps=beside("mean", "observed"),
+        warm_up_fit_steps=beside("mean", "zero"), observed_fit_steps=beside("mean", "observed")
     )
 
     demands: ClassVar[Demands] = {
@@ -133,7 +132,9 @@ class FedCorSelector(ConfiguredSelector[FedCorSettings]):
         if view.stage == 0:
             self._awaits = "nothing"
             is_done = self._asked_in == view.round or view.candidates.size == 0
-            if is_done or not self._is_due(view.round - 1):
+            num_finished, settings = view.round - 1, self._settings
+            is_warm_up = num_finished <= settings.warm_up_rounds
+            if is_done or not (is_warm_up or num_finished % settings.interval_rounds == 0):
                 return ()
             self._asked_in = view.round
             self._awaits = "loss"
@@ -174,11 +175,6 @@ class FedCorSelector(ConfiguredSelector[FedCorSettings]):
         if outcome.round > self._settings.warm_up_rounds:
             self._alpha = annealed(self._alpha, outcome.selected, self._settings.annealing)
         self._is_new_model |= outcome.aggregated
-
-    def _is_due(self, num_finished: int) -> bool:
-        if num_finished <= self._settings.warm_up_rounds:
-            return True
-        return num_finished % self._settings.interval_rounds == 0
 
     def _take_losses(self, view: RoundView, loss: FloatArray) -> Sequence[ProbeRequest]:
         """Store the losses of the present model; in a shadow round request trainings."""

@@ -11,20 +11,14 @@ and C = 0.1 are from memory of its experiments with 1000 clients.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
 from fleetsim import rng
-from fleetsim.contracts import (
-    FleetView,
-    FloatArray,
-    IntArray,
-    ProbeRequest,
-    Resources,
-    RoundView,
-)
+from fleetsim.contracts import FleetView, IntArray, ProbeRequest, RoundView
 from fleetsim.fleet.devices.compute import num_trained
 from fleetsim.schema.ranges import Clients, DelayS, DurationS, PositiveFraction
 from fleetsim.selectors import probing
@@ -88,20 +82,34 @@ class FedCSSelector(ConfiguredSelector[FedCSSettings]):
 
     def select(self, view: RoundView) -> IntArray:
         """Return the clients that fit into the round, in the order of the packing."""
-        reported = probing.resources(view.reports)
-        able = [client for client, resources in reported.items() if _can_work(resources)]
-        answered = np.array(sorted(able), dtype=np.int64)
+        rates = {
+            client: (reported.down_bit_per_s, reported.up_bit_per_s, reported.samples_per_s)
+            for client, reported in probing.resources(view.reports).items()
+        }
+        # With a link and some processor at this moment.
+        able = sorted(client for client, of_client in rates.items() if min(of_client) > 0.0)
+        answered = np.array(able, dtype=np.int64)
         present = answered[np.isin(answered, view.candidates)]
         limit = self._settings.max_clients
         max_clients = view.wanted if limit is None else min(limit, view.wanted)
         if present.size == 0:
             return self._drawn(view, max_clients)
-        resources = [reported[client] for client in present.tolist()]
         generator = rng.stream(self._fleet.seed, "select/fedcs/ties", view.round)
-        keys = tie_keys(self._settings.ties, self._size, generator)[present]
-        packed = self._pack(present, resources, keys, self._settings.round_s, max_clients)
+        down_bit_per_s, up_bit_per_s, samples_per_s = np.array(
+            [rates[client] for client in present.tolist()]
+        ).T
+        fitting = partial(
+            pack,
+            self._payload_bit / down_bit_per_s,
+            self._num_trained[present] / samples_per_s,
+            self._payload_bit / up_bit_per_s,
+            keys=tie_keys(self._settings.ties, self._size, generator)[present],
+            selection_s=self._settings.selection_s,
+            aggregation_s=self._settings.aggregation_s,
+        )
+        packed = fitting(deadline_s=self._settings.round_s, max_clients=max_clients)
         if packed.size == 0:
-            packed = self._pack(present, resources, keys, np.inf, 1)
+            packed = fitting(deadline_s=np.inf, max_clients=1)
         return present[packed]
 
     def _drawn(self, view: RoundView, num: int) -> IntArray:
@@ -109,30 +117,3 @@ class FedCSSelector(ConfiguredSelector[FedCSSettings]):
         generator = rng.stream(self._fleet.seed, "select/fedcs", view.round)
         exponentials = generator.standard_exponential(self._size)
         return random_clients(view.candidates, num, exponentials)
-
-    def _pack(
-        self,
-        clients: IntArray,
-        resources: Sequence[Resources],
-        keys: FloatArray,
-        deadline_s: float,
-        max_clients: int,
-    ) -> IntArray:
-        down_bit_per_s = np.array([reported.down_bit_per_s for reported in resources])
-        up_bit_per_s = np.array([reported.up_bit_per_s for reported in resources])
-        samples_per_s = np.array([reported.samples_per_s for reported in resources])
-        return pack(
-            self._payload_bit / down_bit_per_s,
-            self._num_trained[clients] / samples_per_s,
-            self._payload_bit / up_bit_per_s,
-            deadline_s,
-            keys,
-            selection_s=self._settings.selection_s,
-            aggregation_s=self._settings.aggregation_s,
-            max_clients=max_clients,
-        )
-
-
-def _can_work(reported: Resources) -> bool:
-    """Return whether a client has a link and some processor at this moment."""
-    return min(reported.down_bit_per_s, reported.up_bit_per_s, reported.samples_per_s) > 0.0

@@ -25,7 +25,6 @@ from fleetsim.contracts import (
     Parameters,
     ProbeRequest,
     Report,
-    Resources,
     RoundView,
     Work,
     WorkKind,
@@ -172,51 +171,31 @@ class FedGRASelector(ConfiguredSelector[FedGRASettings]):
 
     def _graded(self, view: RoundView) -> tuple[IntArray, FloatArray]:
         """Return ids and grades of the clients whose answer is complete [n], [n]."""
+        rows = []
         reports = {report.client: report for report in view.reports if report.is_delivered}
-        divergence = {
-            client: _divergence(report, view.parameters) for client, report in reports.items()
-        }
-        whole = [
-            (report, report.loss, divergence[client], report.resources)
-            for client, report in sorted(reports.items())
-            if report.loss is not None
-            and math.isfinite(report.loss)
-            and math.isfinite(divergence[client])
-            and report.resources is not None
-        ]
-        clients = np.array([report.client for report, *_ in whole], dtype=np.int64)
-        resources = [reported for *_, reported in whole]
-        self._note(clients, resources)
-        metrics = np.column_stack(
-            [
-                loss_metric(np.array([[loss] for _, loss, _, _ in whole]).reshape(-1, 1)),
-                np.array([moved for _, _, moved, _ in whole], dtype=np.float64),
-                self._power[clients],
-                self._memory[clients],
-            ]
-        )
+        for client, report in sorted(reports.items()):
+            reported = report.resources
+            if report.loss is not None and reported is not None:
+                memory_byte, free_byte = reported.ram_byte, reported.free_ram_byte
+                memory_byte = memory_byte if free_byte is None else free_byte
+                capacities = reported.flop_per_s, reported.load_fraction, memory_byte
+                moved = _divergence(report, view.parameters)
+                rows.append((client, report.loss, moved, *capacities))
+        answers = np.array(rows, dtype=np.float64).reshape(-1, 6)
+        whole = answers[np.isfinite(answers[:, 1:3]).all(axis=1)]
+        loss, moved_by, flop_per_s, load, free_memory_byte = whole[:, 1:].T
+        clients, theta = whole[:, 0].astype(np.int64), self._settings.smoothing
+        power = free_capacity(flop_per_s, load)
+        self._power[clients] = smoothed(power, self._power[clients], theta)
+        self._memory[clients] = smoothed(free_memory_byte, self._memory[clients], theta)
+        losses = loss_metric(loss[:, np.newaxis])
+        metrics = [losses, moved_by, self._power[clients], self._memory[clients]]
         return clients, grey_relational_grades(
-            metrics,
+            np.column_stack(metrics),
             rho=self._settings.distinguishing,
             weighting=self._settings.weighting,
             mapping=self._settings.mapping,
         )
-
-    def _note(self, clients: IntArray, resources: Sequence[Resources]) -> None:
-        """Smooth the reported processing power and memory."""
-        flop_per_s = np.array([reported.flop_per_s for reported in resources], dtype=np.float64)
-        load = np.array([reported.load_fraction for reported in resources], dtype=np.float64)
-        memory = np.array(
-            [
-                reported.ram_byte if reported.free_ram_byte is None else reported.free_ram_byte
-                for reported in resources
-            ],
-            dtype=np.float64,
-        )
-        theta = self._settings.smoothing
-        power = free_capacity(flop_per_s, load)
-        self._power[clients] = smoothed(power, self._power[clients], theta)
-        self._memory[clients] = smoothed(memory, self._memory[clients], theta)
 
 
 def _divergence(report: Report, base: Parameters) -> float:

@@ -181,11 +181,7 @@ def num_plays(num_pulls: IntArray, round_: int, count: PlayCount = "pulls") -> i
 
 
 def confidence_bound(
-    reward_sum: FloatArray,
-    num_rewards: IntArray,
-    num_pulls: IntArray,
-    alpha: float,
-    plays: int,
+    reward_sum: FloatArray, num_rewards: IntArray, num_pulls: IntArray, alpha: float, plays: int
 ) -> FloatArray:
     """Return (6): u of every client [N]; +infinity for one without a reward or a pull.
 

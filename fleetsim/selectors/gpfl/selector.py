@@ -17,8 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -99,8 +98,7 @@ class GPFLSettings(Settings):
         return GPFLSelector(self)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _PendingRound:
+class _PendingRound(NamedTuple):
     """Round whose gradients are still to be requested."""
 
     clients: IntArray
@@ -113,22 +111,13 @@ class _PendingRound:
 
     def state(self) -> State:
         """Return copies of the fields by name."""
-        return {
-            "pending/clients": self.clients.copy(),
-            "pending/models": self.models.copy(),
-            "pending/factor": np.array(self.factor),
-            "pending/is_aggregated": np.array(self.is_aggregated),
-        }
+        return {f"pending/{name}": np.array(value) for name, value in self._asdict().items()}
 
     @classmethod
     def restored(cls, state: State) -> _PendingRound:
         """Return the round that `state` described."""
-        return cls(
-            clients=np.array(state["pending/clients"], dtype=np.int64),
-            models=np.array(state["pending/models"], dtype=np.float32),
-            factor=float(state["pending/factor"]),
-            is_aggregated=bool(state["pending/is_aggregated"]),
-        )
+        clients, models, *numbers = (np.array(state[f"pending/{name}"]) for name in cls._fields)
+        return cls(clients, models, float(numbers[0]), bool(numbers[1]))
 
 
 class GPFLSelector(ConfiguredSelector[GPFLSettings]):
@@ -164,7 +153,7 @@ class GPFLSelector(ConfiguredSelector[GPFLSettings]):
         self._reward_sum: FloatArray = np.zeros(self._size)
         self._num_rewards: IntArray = np.zeros(self._size, dtype=np.int64)
         self._direction: FloatArray = np.empty(0)
-        self._accuracy, self._loss = _figures(fleet.validation)
+        self._accuracy, self._loss = _accuracy_and_loss(fleet.validation)
         self._pending: _PendingRound | None = None
 
     def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
@@ -182,10 +171,7 @@ class GPFLSelector(ConfiguredSelector[GPFLSettings]):
             return requests
         return requests + [
             ProbeRequest(
-                client=client,
-                work=self._work(size_of[client]),
-                needs_model=False,
-                parameters=model,
+                client=client, work=self._work(size_of[client]), needs_model=False, parameters=model
             )
             for client, model in zip(
                 self._pending.clients.tolist(), self._pending.models, strict=True
@@ -210,7 +196,7 @@ class GPFLSelector(ConfiguredSelector[GPFLSettings]):
             return
         self._num_rounds += 1
         factor = self._factor(outcome.validation)
-        self._accuracy, self._loss = _figures(outcome.validation)
+        self._accuracy, self._loss = _accuracy_and_loss(outcome.validation)
         delivered = [
             (report.client, report.base, report.vector)
             for report in outcome.reports
@@ -256,8 +242,8 @@ class GPFLSelector(ConfiguredSelector[GPFLSettings]):
         }
         if self._pending is not None:
             pending, self._pending = self._pending, None
-            own = {c: vectors.pop(c) for c in pending.clients.tolist() if c in vectors}
-            self._learn(own, pending.factor, is_aggregated=pending.is_aggregated)
+            of_pending = {c: vectors.pop(c) for c in pending.clients.tolist() if c in vectors}
+            self._learn(of_pending, pending.factor, is_aggregated=pending.is_aggregated)
         vectors = {c: vector for c, vector in vectors.items() if math.isnan(self._projection[c])}
         newcomers = self._project(vectors)
         self._num_pulls[newcomers] += 1
@@ -303,13 +289,13 @@ class GPFLSelector(ConfiguredSelector[GPFLSettings]):
 
     def _factor(self, now: Evaluation | None) -> float:
         """Return the factor of (8); 1 where an accuracy or loss is not known or not finite."""
-        accuracy, loss = _figures(now)
+        accuracy, loss = _accuracy_and_loss(now)
         if not np.isfinite([accuracy, loss, self._accuracy, self._loss]).all():
             return 1.0
         return reward_factor(accuracy, self._accuracy, loss, self._loss, self._settings.adjustment)
 
 
-def _figures(evaluation: Evaluation | None) -> tuple[float, float]:
+def _accuracy_and_loss(evaluation: Evaluation | None) -> tuple[float, float]:
     """Return accuracy and loss; NaN where they are not known."""
     if evaluation is None or evaluation.accuracy is None or evaluation.loss is None:
         return math.nan, math.nan

@@ -7,7 +7,6 @@ AISTATS 2022 (arXiv 2010.01243). Defaults: batch 64 as in Flower's baseline `pow
 m as the d = 10 for 5 clients of Yoruko-Tang/FedCor@d941083.
 """
 
-import math
 from collections.abc import Sequence
 from typing import ClassVar, Literal
 
@@ -40,10 +39,7 @@ from fleetsim.settings import Settings
 class PowerOfChoiceSettings(Settings):
     """The clients with the largest losses among d random candidates."""
 
-    acts_if = by_key(
-        batch=beside("variant", "cpow-d"),
-        loss=beside("variant", "rpow-d"),
-    )
+    acts_if = by_key(batch=beside("variant", "cpow-d"), loss=beside("variant", "rpow-d"))
 
     demands: ClassVar[Demands] = {
         "variant: pow-d": Demand("n_k; losses of d candidates", "private", PROBED_LOSS),
@@ -72,25 +68,6 @@ class PowerOfChoiceSettings(Settings):
         return ProbedPowerOfChoice(self)
 
 
-def num_asked(d: int | None, wanted: int) -> int:
-    """Return the number of candidates drawn.
-
-    >>> num_asked(None, 5), num_asked(8, 5), num_asked(3, 5)
-    (10, 8, 5)
-    """
-    return 2 * wanted if d is None else max(d, wanted)
-
-
-def losses_of(clients: IntArray, answers: dict[int, float | None]) -> FloatArray:
-    """Return the loss that each client answered, NaN for an answer without one.
-
-    >>> losses_of(np.array([4, 2]), {2: None, 4: 0.5}).tolist()
-    [0.5, nan]
-    """
-    losses = [answers[client] for client in clients.tolist()]
-    return np.array([math.nan if loss is None else loss for loss in losses], dtype=np.float64)
-
-
 class _PowerOfChoice(ConfiguredSelector[PowerOfChoiceSettings]):
     """Random draws of all variants, addressed by the round."""
 
@@ -100,7 +77,8 @@ class _PowerOfChoice(ConfiguredSelector[PowerOfChoiceSettings]):
         """Return the ids of the d candidates, in the order drawn."""
         generator = rng.stream(self._fleet.seed, "select/power-of-choice", view.round)
         exponentials = generator.standard_exponential(self._size)[view.candidates]
-        num = num_asked(self._settings.d, view.wanted)
+        d = self._settings.d
+        num = 2 * view.wanted if d is None else max(d, view.wanted)
         return view.candidates[draw(view.num_samples.astype(np.float64), num, exponentials)]
 
     def _largest(self, view: RoundView, clients: IntArray, losses: FloatArray) -> IntArray:
@@ -139,7 +117,8 @@ class ProbedPowerOfChoice(_PowerOfChoice):
         answered = present[[client in answers for client in present.tolist()]]
         if answered.size == 0:
             return present[: view.wanted]
-        return self._largest(view, answered, losses_of(answered, answers))
+        losses = [answers[client] for client in answered.tolist()]  # None becomes NaN
+        return self._largest(view, answered, np.array(losses, dtype=np.float64))
 
     def _work(self, num_samples: int) -> Work:
         if self._settings.variant == "pow-d":

@@ -84,11 +84,7 @@ def durations_s(
 
 
 def step_ratios(
-    duration_s: FloatArray,
-    compute_s: FloatArray,
-    *,
-    num_steps: int,
-    beta: float = 1.0,
+    duration_s: FloatArray, compute_s: FloatArray, *, num_steps: int, beta: float = 1.0
 ) -> FloatArray:
     """Return the work of each client in times of its usual work [n], from 1 to 11.
 

@@ -27,12 +27,7 @@ from fleetsim.contracts import (
     RoundView,
 )
 from fleetsim.selectors import probing
-from fleetsim.selectors.bandits.equations import (
-    Init,
-    arm_of,
-    average_opinion,
-    initial_means,
-)
+from fleetsim.selectors.bandits.equations import Init, arm_of, average_opinion, initial_means
 from fleetsim.selectors.declared_state import Column
 from fleetsim.selectors.tie_breaking import tie_keys
 from fleetsim.selectors.ucb.selector import NO_ARM, SetBanditOptions, UcbSelector
@@ -67,12 +62,8 @@ class Rehearsal:
         self._model = fleet.parameters
         self._num_left = num_rounds
         self._work = fleet.training
-        self._is_evaluated = False
-
-    @property
-    def is_over(self) -> bool:
-        """Return whether all candidates were asked for an opinion."""
-        return self._is_evaluated
+        self.is_over = False
+        """True if all candidates were asked for an opinion."""
 
     def requests(self, candidates: IntArray) -> Sequence[ProbeRequest]:
         """Return the requests of the next stage; empty without candidates."""
@@ -80,7 +71,7 @@ class Rehearsal:
         if self._num_left and members.size:
             self._num_left -= 1
             return probing.requests(members, self._work, parameters=self._model)
-        self._is_evaluated = True
+        self.is_over = True
         return probing.evaluations(candidates, parameters=self._model)
 
     def take(self, reports: Sequence[Report]) -> None:
@@ -92,10 +83,7 @@ class Rehearsal:
 class QuickInitUcbSelector(UcbSelector):
     """Bandit over sets with the reward of every client's first group [N], NaN before."""
 
-    state_fields = (
-        *UcbSelector.state_fields,
-        Column("client_reward", np.float64),
-    )
+    state_fields = (*UcbSelector.state_fields, Column("client_reward", np.float64))
 
     def __init__(self, settings: QuickInitUcbSettings) -> None:
         super().__init__(settings)

@@ -16,7 +16,7 @@ the clients that are not slower. A heap of m queues over the clients by tau take
 
 Source: Huang, Lin, Wu, He, Li, Zomaya, "An efficiency-boosting client selection scheme for
 federated learning with fairness guarantee", IEEE TPDS 32(7), 2021 (arXiv 2011.01783). Its full text
-was not at hand; the equations and figures are those of a students' re-implementation, with two
+was not at hand; the equations and numbers are those of a students' re-implementation, with two
 corrections: it adds the number c^T c to all of H, and the time of the round before to b.
 """
 
@@ -56,10 +56,7 @@ def queues_after(
 
 
 def contexts(
-    free_fraction: FloatArray,
-    took_part: BoolArray,
-    payload_bit: float,
-    rate_bit_per_s: FloatArray,
+    free_fraction: FloatArray, took_part: BoolArray, payload_bit: float, rate_bit_per_s: FloatArray
 ) -> FloatArray:
     """Return contexts c of the clients considered [n, 3]: 1 / mu, s, and the transfer's seconds.
 
@@ -118,11 +115,7 @@ def estimated_exchange_s(
 
 
 def choose(
-    queues: FloatArray,
-    exchange_s: FloatArray,
-    num: int,
-    keys: FloatArray,
-    penalty: float = 10.0,
+    queues: FloatArray, exchange_s: FloatArray, num: int, keys: FloatArray, penalty: float = 10.0
 ) -> IntArray:
     """Return positions of the `num` clients (all, if there are fewer) of the least cost.
 

@@ -5,7 +5,7 @@ keep the guarantee. A client that reports no link or no free processor cannot be
 client answered, the longest queues among the candidates are (a rule of fleetsim's).
 
 Source: Huang, Lin, Wu, He, Li, Zomaya, IEEE TPDS 32(7), 2021 (arXiv 2011.01783), by a students'
-re-implementation, whose figures are the defaults; its V are 5, 10, 20 and 50.
+re-implementation, whose numbers are the defaults; its V are 5, 10, 20 and 50.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from fleetsim.contracts import (
     FloatArray,
     IntArray,
     ProbeRequest,
-    Resources,
     RoundOutcome,
     RoundView,
 )
@@ -83,7 +82,7 @@ class RBCSFSettings(Settings):
 class RBCSFSelector(ConfiguredSelector[RBCSFSettings]):
     """Selector with queues [N] and regressions [N, 3, 3] and [N, 3].
 
-    `_context` holds the figures of the present round.
+    `_context` holds the contexts of the present round.
     """
 
     needs_probes = True
@@ -143,11 +142,12 @@ class RBCSFSelector(ConfiguredSelector[RBCSFSettings]):
         self._queue = queues_after(self._queue, self._took_part, self._settings.guaranteed_fraction)
 
     def _take_in(self, view: RoundView) -> None:
-        """Store the figures of the clients that answered; NaN for all others."""
+        """Store the contexts of the clients that answered; NaN for all others."""
         reported = {
             client: resources
             for client, resources in probing.resources(view.reports).items()
-            if _can_work(resources)
+            # With a link and some processor at this moment.
+            if resources.up_bit_per_s > 0.0 and resources.load_fraction < 1.0
         }
         clients = np.array(list(reported), dtype=np.int64)
         self._context = np.full((self._size, NUM_FEATURES), np.nan)
@@ -157,8 +157,3 @@ class RBCSFSelector(ConfiguredSelector[RBCSFSettings]):
             float(self._fleet.payload_byte * BIT_PER_BYTE),
             np.array([resources.up_bit_per_s for resources in reported.values()]),
         )
-
-
-def _can_work(reported: Resources) -> bool:
-    """Return whether a client has a link and some processor at this moment."""
-    return reported.up_bit_per_s > 0.0 and reported.load_fraction < 1.0

@@ -44,7 +44,7 @@ MIN_CONVOLVED = 0.5
 
 def choose_user_trainer(asked: TrainerQuestion) -> tuple[TrainerKind, str]:
     """Return the trainer of a user's network, and the reason."""
-    wanted, local = asked.wanted.kind, asked.local
+    wanted, local = asked.requested.kind, asked.local
     if wanted == "serial":
         return ("serial", "the scenario's trainer or data set asks for it")
     if local.algorithm.kind != "none":

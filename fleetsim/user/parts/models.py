@@ -42,25 +42,25 @@ class ModelPluginSettings(PluginSettings, UserModelKind):
     """Settings of a network of the user's own."""
 
     @property
-    def said(self) -> str:
+    def label(self) -> str:
         """Name of the network in messages, as the user gave it."""
         return self.plugin.said
 
     def build(self, samples: SampleForm) -> Any:
         """Return what the user's class or function gives, unchecked; weights are drawn with it."""
-        return network_of(self.part(), samples, self.said)
+        return network_of(self.part(), samples, self.label)
 
     def initial_network(self, samples: SampleForm, *, seed: int) -> nn.Module:
         """Return the network with its initial weights, checked."""
         from fleetsim.user.models.building import initial_network  # noqa: PLC0415
 
-        return initial_network(lambda: self.build(samples), self.said, samples, seed=seed)
+        return initial_network(lambda: self.build(samples), self.label, samples, seed=seed)
 
     def counted_cost(self, module: nn.Module, samples: SampleForm) -> ModelCost:
         """Return the cost of the network, counted or as it declares it."""
         from fleetsim.user.models.own_cost import own_cost  # noqa: PLC0415
 
-        return own_cost(module, samples, self.said)
+        return own_cost(module, samples, self.label)
 
     def proved_trainer(self, asked: TrainerQuestion) -> tuple[TrainerKind, str]:
         """Return the trainer; see `ChoosesTrainer`."""
@@ -71,10 +71,10 @@ class ModelPluginSettings(PluginSettings, UserModelKind):
         )
 
         module, samples, local = asked.module, asked.samples, asked.local
-        message = fault(asked.wanted, self, local)
+        message = fault(asked.requested, self, local)
         if message is not None:
             raise ScenarioError(f"trainer.{message[0]}: {message[1]}")
-        with model_faults(self.said):
+        with model_faults(self.label):
             check_training(module, samples, local.loss)
             check_single_samples(
                 module,

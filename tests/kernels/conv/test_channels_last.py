@@ -113,12 +113,12 @@ def test_one_step_in_float32_equals_the_reference_but_for_rounding(name: str) ->
     labels = draw.integers(NUM_CLASSES, size=batch_size)
     fleet.data = replace(fleet.data, train_inputs=images, train_labels=labels)
     job, chosen = fleet.jobs()[0]._replace(base=fleet.first), local(batch_size, 0.05)
-    found, expected = (
+    results, expected = (
         fleet.kernel(kind, chosen).compute([job])[0] for kind in (ChannelsLastKernel, Kernel)
     )
 
-    assert distance(found, expected, fleet.first) < 1e-3
-    assert vector_of(found).dtype == np.float32
+    assert distance(results, expected, fleet.first) < 1e-3
+    assert vector_of(results).dtype == np.float32
 
 
 BLOCKS = "two blocks, batch"
@@ -131,11 +131,11 @@ def test_gradients_and_evaluations_are_those_of_the_reference(name: str) -> None
     kinds = WorkKind.GRADIENT, WorkKind.EVALUATE
     jobs = [fleet.jobs()[0]._replace(work=Work(kind)) for kind in kinds]
 
-    found, expected = (
+    results, expected = (
         Pool(fleet.kernel(kind, local()), 1).compute(jobs) for kind in (ChannelsLastKernel, Kernel)
     )
-    assert distance(found[0], expected[0], np.zeros_like(fleet.first)) <= 1e-12
-    for mine, theirs in zip(found, expected, strict=True):
+    assert distance(results[0], expected[0], np.zeros_like(fleet.first)) <= 1e-12
+    for mine, theirs in zip(results, expected, strict=True):
         assert (mine.accuracy, mine.num_samples) == (theirs.accuracy, theirs.num_samples)
         assert mine.loss == pytest.approx(theirs.loss, rel=1e-12)
         assert mine.loss_rms == pytest.approx(theirs.loss_rms, rel=1e-12)
@@ -148,8 +148,8 @@ def test_images_are_evaluated_in_parts_and_never_parted_in_training(monkeypatch)
     scored, (trained,) = kernel.evaluate(fleet.first, "test", 0, 4), kernel.compute(fleet.jobs())
     monkeypatch.setattr(channels_last, "EVALUATED_IMAGES", 3)
 
-    for found, whole in zip(kernel.evaluate(fleet.first, "test", 0, 4), scored, strict=True):
-        np.testing.assert_allclose(found, whole, rtol=1e-12)
+    for result, whole in zip(kernel.evaluate(fleet.first, "test", 0, 4), scored, strict=True):
+        np.testing.assert_allclose(result, whole, rtol=1e-12)
     assert same(kernel.compute(fleet.jobs())[0], trained)
 
 
@@ -242,7 +242,7 @@ def test_forms_of_the_published_networks(chosen, shape, forms):
     144 pixels in tiles. VGG-16: from 64 to 64 up to 256 to 256. ShuffleNet's 3x3 have groups.
     """
     module = build_model(chosen, input_shape=shape, num_classes=2, seed=1).double()
-    found = Counter(type(layer).__name__ for layer in form_of(module, shape, 3)[0].modules())
+    counts = Counter(type(layer).__name__ for layer in form_of(module, shape, 3)[0].modules())
 
     names = ("PooledConv2d", "ColumnConv2d", "WinogradConv2d")
-    assert {name: found[name] for name in names if found[name]} == forms
+    assert {name: counts[name] for name in names if counts[name]} == forms

@@ -41,9 +41,9 @@ def conv_of(
 def all_of(layer: nn.Module, maps: Tensor) -> list[Tensor]:
     """Output, and gradients of a weighted sum of it by the input and the parameters."""
     maps = maps.detach().clone().requires_grad_()
-    found = layer(maps)
-    gradients = drawn(*found.shape).detach().to(found.dtype)
-    return [found.detach(), *torch.autograd.grad(found, [maps, *layer.parameters()], gradients)]
+    result = layer(maps)
+    gradients = drawn(*result.shape).detach().to(result.dtype)
+    return [result.detach(), *torch.autograd.grad(result, [maps, *layer.parameters()], gradients)]
 
 
 @pytest.mark.slow
@@ -89,8 +89,8 @@ def test_pooled_convolutions_are_the_two_layers(
     assume(min(convolved.shape[2:]) > dilation * (max(window) - 1))
 
     fast, plain = (PooledConv2d(conv, pool),), (conv, pool)
-    found, expected = (all_of(nn.Sequential(*some, activation), maps) for some in (fast, plain))
-    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+    results, expected = (all_of(nn.Sequential(*some, activation), maps) for some in (fast, plain))
+    torch.testing.assert_close(results, expected, rtol=1e-12, atol=1e-12)
 
 
 def scaled_conv(
@@ -138,9 +138,9 @@ def test_in_float32_winograds_algorithm_is_a_few_times_as_far_off_as_torch(chann
     maps = drawn(4, channels, side, side).detach().relu_()
     conv = scaled_conv(channels, channels, bias=False)
     exact = all_of(conv, maps)
-    found = all_of(WinogradConv2d(conv.float(), Workspace()), maps.float())
+    results = all_of(WinogradConv2d(conv.float(), Workspace()), maps.float())
 
-    for mine, theirs in zip(found, exact, strict=True):
+    for mine, theirs in zip(results, exact, strict=True):
         assert float((mine.double() - theirs).norm() / theirs.norm()) <= 1.5e-6
 
 
@@ -163,10 +163,10 @@ def test_one_tile_of_winograds_algorithm_by_its_matrices() -> None:
     conv = nn.Conv2d(1, 1, 3, bias=False).double()
     with torch.no_grad():
         conv.weight[0, 0] = torch.from_numpy(kernel)
-    found = WinogradConv2d(conv, Workspace())(torch.from_numpy(x)[None, None])
+    result = WinogradConv2d(conv, Workspace())(torch.from_numpy(x)[None, None])
 
     np.testing.assert_allclose(expected, plain, atol=1e-12)
-    np.testing.assert_allclose(found[0, 0].detach(), expected, atol=1e-12)
+    np.testing.assert_allclose(result[0, 0].detach(), expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("num_images", [1, 9])
@@ -175,9 +175,9 @@ def test_gradients_of_pooled_convolutions_in_float32_are_within_its_rounding(num
     conv, pool = conv_of(8, 6, (3, 3), padding=(1, 1)), nn.MaxPool2d(2)
     maps = drawn(num_images, 8, 10, 10)
     expected = all_of(nn.Sequential(conv, pool, nn.ReLU()), maps)
-    found = all_of(nn.Sequential(PooledConv2d(conv.float(), pool), nn.ReLU()), maps.float())
+    results = all_of(nn.Sequential(PooledConv2d(conv.float(), pool), nn.ReLU()), maps.float())
 
-    for one, other in zip(found, expected, strict=True):
+    for one, other in zip(results, expected, strict=True):
         assert one.dtype == torch.float32
         assert float((one - other).abs().max() / other.abs().max()) < 1e-5
 

@@ -64,10 +64,10 @@ def test_where_the_probe_passes_products_are_as_exact_as_ever() -> None:
     left = torch.from_numpy(draw.normal(size=(3, 50, 784)).astype(np.float32))
     right = torch.from_numpy(draw.normal(size=(3, 784, 200)).astype(np.float32))
     with gemm.onednn(is_allowed=True):
-        found = torch.bmm(left, right)
+        result = torch.bmm(left, right)
 
     exact = torch.bmm(left.double(), right.double())
-    assert float((found - exact).abs().max()) < 1e-4  # bfloat16 factors: about 0.2
+    assert float((result - exact).abs().max()) < 1e-4  # bfloat16 factors: about 0.2
 
 
 @pytest.mark.parametrize("is_exact", [True, False], ids=["exact", "rounds"])

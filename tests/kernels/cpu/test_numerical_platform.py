@@ -1,4 +1,4 @@
-"""Features of a numerical platform, and results on equal platforms."""
+"""Features of a numerical platform, and platforms on equal platforms."""
 
 import json
 import os
@@ -59,7 +59,7 @@ def test_other_processors_and_forms_are_other_platforms(monkeypatch: pytest.Monk
     monkeypatch.delenv(numerics.VARIABLE, raising=False)
     scenario = fleetsim.load("quickstart", SCENARIO)
     request = TaskRequest(scenario.task, scenario.trainer, 1, 1, scenario.fleet.size)
-    found: list[PlatformRecord] = []
+    platforms: list[PlatformRecord] = []
     for text in (ZEN_3, HASWELL):
         chosen = forms_of(text)
         monkeypatch.setattr(processor, "cpuinfo", lambda text=text: text)
@@ -67,8 +67,8 @@ def test_other_processors_and_forms_are_other_platforms(monkeypatch: pytest.Monk
             monkeypatch.setattr(module, "forms", lambda chosen=chosen: chosen)
         task = prepare_task(request, train=True, torch_device="cpu", workers=1)
         assert task.trainer_kind == "stacked"
-        found.append(PlatformRecord.of(task.platform, task.forms))
-    one, other = found
+        platforms.append(PlatformRecord.of(task.platform, task.forms))
+    one, other = platforms
 
     assert one.id != other.id
     assert one.features["processor"] == "AuthenticAMD family 25 model 1"
@@ -82,12 +82,12 @@ def test_a_platform_names_libraries_their_settings_and_what_they_dispatch_on(
 ):
     monkeypatch.delenv(numerics.VARIABLE, raising=False)
     monkeypatch.setenv("MKL_CBWR", "AVX2")
-    found = resolve(torch_device="cpu")
+    features = resolve(torch_device="cpu")
 
-    assert found["MKL_CBWR"] == "AVX2"
-    assert found["torch"] == torch.__version__
-    assert found["torch_simd"] == torch.backends.cpu.get_cpu_capability()
-    assert {"numpy", "numpy_simd", "system", "python", "numba", "onednn"} <= set(found)
+    assert features["MKL_CBWR"] == "AVX2"
+    assert features["torch"] == torch.__version__
+    assert features["torch_simd"] == torch.backends.cpu.get_cpu_capability()
+    assert {"numpy", "numpy_simd", "system", "python", "numba", "onednn"} <= set(features)
 
 
 @needs_v3

@@ -54,12 +54,12 @@ def all_three(
     # As a layer's moves lie in memory: one row for every sample.
     moves = drawn(num, UNITS, dtype, 0.01).t()
     shapes = ((num, UNITS), (num, num), (UNITS, features))
-    found = [torch.full(shape, torch.nan, dtype=dtype) for shape in shapes]
+    results = [torch.full(shape, torch.nan, dtype=dtype) for shape in shapes]
     products.take(rows)
-    products.outputs(products.layer(weights, biases), found[0])
-    products.gram(found[1])
-    products.combination(moves, found[2])
-    return found
+    products.outputs(products.layer(weights, biases), results[0])
+    products.gram(results[1])
+    products.combination(moves, results[2])
+    return results
 
 
 def by_definition(samples: Tensor, dtype: torch.dtype) -> list[Tensor]:
@@ -70,10 +70,10 @@ def by_definition(samples: Tensor, dtype: torch.dtype) -> list[Tensor]:
     return [samples @ weights.t() + biases, samples @ samples.t() + 1, moves @ samples]
 
 
-def errors(found: list[Tensor], expected: list[Tensor]) -> list[float]:
+def errors(results: list[Tensor], expected: list[Tensor]) -> list[float]:
     return [
         float((mine.double() - theirs).norm() / theirs.norm())
-        for mine, theirs in zip(found, expected, strict=True)
+        for mine, theirs in zip(results, expected, strict=True)
     ]
 
 
@@ -85,10 +85,10 @@ def test_bytes_give_what_their_numbers_do_in_float64(num: int, channels: int, si
     rows = torch.from_numpy(np.random.default_rng(num).permutation(13)[:num])
     features = channels * side**2
     samples, like = DeviceSamples(pictures, CPU), torch.empty(0, dtype=torch.float64)
-    found = all_three(ByteProducts(samples, like), rows, features, torch.float64)
+    results = all_three(ByteProducts(samples, like), rows, features, torch.float64)
 
     expected = by_definition(exact(pictures)[rows], torch.float64)
-    for mine, theirs in zip(found, expected, strict=True):
+    for mine, theirs in zip(results, expected, strict=True):
         # Of sums whose terms may cancel.
         np.testing.assert_allclose(mine, theirs, rtol=1e-12, atol=1e-12 * features)
 
@@ -147,6 +147,6 @@ def test_bytes_are_multiplied_where_that_is_faster_and_nothing_overflows(
 ):
     chosen = replace(forms(), bytes_as_whole_numbers=is_fast)
     monkeypatch.setattr(client_products, "forms", lambda: chosen)
-    found = client_products.products_of(DeviceSamples(samples, CPU), num, 3, Workspace())
+    result = client_products.products_of(DeviceSamples(samples, CPU), num, 3, Workspace())
 
-    assert type(found) is kind
+    assert type(result) is kind

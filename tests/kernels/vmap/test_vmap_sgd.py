@@ -47,8 +47,8 @@ def test_every_network_is_trained_as_one_client_after_the_other(index: int) -> N
     rounded = Fleet(module, [Client(6), Client(5, base=1)], shape=shape, dtype=torch.float32)
 
     # One unit that rounds to the other side of a ReLU changes such a small step by a percent.
-    found, expected = (rounded.train(kind, chosen) for kind in (VectorisedKernel, Kernel))
-    assert max(rounded.errors(found, expected)) <= 0.05
+    results, expected = (rounded.train(kind, chosen) for kind in (VectorisedKernel, Kernel))
+    assert max(rounded.errors(results, expected)) <= 0.05
 
 
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=ON_CUDA)])

@@ -7,7 +7,6 @@ from torch import Tensor
 
 from fleetsim import rng
 from fleetsim.contracts import JobResult
-from fleetsim.errors import ScenarioError
 from fleetsim.kernels.base import Kernel
 from fleetsim.kernels.conv.channels_last import ChannelsLastKernel
 from fleetsim.kernels.vmap.vmap_sgd import VectorisedKernel
@@ -16,9 +15,7 @@ from fleetsim.learning.local.optimizer_settings import SgdSettings
 from fleetsim.learning.local.sample_losses import losses
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.local.step_settings import AugmentationSettings
-from fleetsim.learning.models.settings import LeNet5Settings, TwoNNSettings
-from fleetsim.training.settings import TrainerSettings
-from fleetsim.training.trainer_choice import choose_trainer
+from fleetsim.learning.models.settings import LeNet5Settings
 from tests.learning.side_by_side import Client, Fleet, built, distance, vector_of
 
 ALL = AugmentationSettings(flip_chance=0.5, crop_padding=2, noise_sd=0.1, mixup_alpha=0.4)
@@ -41,10 +38,10 @@ def changed(inputs: Tensor, **how: Any) -> Tensor:
 
 def test_a_flip_mirrors_whole_images_left_to_right() -> None:
     assert torch.equal(changed(images(), flip_chance=1.0), images().flip(3))
-    found = changed(images(200), flip_chance=0.25)
-    is_flipped = (found == images(200).flip(3)).all(dim=(1, 2, 3))
+    results = changed(images(200), flip_chance=0.25)
+    is_flipped = (results == images(200).flip(3)).all(dim=(1, 2, 3))
 
-    assert torch.equal(found[~is_flipped], images(200)[~is_flipped])
+    assert torch.equal(results[~is_flipped], images(200)[~is_flipped])
     # Binomial(200, 1/4): 50 +- 4 standard deviations of 6.1.
     assert 26 <= int(is_flipped.sum()) <= 74
 
@@ -115,22 +112,15 @@ def test_a_training_with_augmentation_is_a_function_of_its_job() -> None:
         trained(AugmentationSettings()),
         *(trained(ALL.model_copy(update={key: 0})) for key in AugmentationSettings.model_fields),
     ]
-    found = {vector_of(result).tobytes() for result in [one, *others]}
-    assert len(found) == 1 + len(others)
+    results = {vector_of(result).tobytes() for result in [one, *others]}
+    assert len(results) == 1 + len(others)
 
 
 def test_channels_last_augments_as_the_serial_trainer_does() -> None:
     assert distance(trained(ALL, ChannelsLastKernel), trained(ALL), FLEET.base(0)) < 1e-3
 
 
-def test_trainers_that_cannot_augment_are_not_chosen_and_say_so() -> None:
-    small, cnn = TwoNNSettings(), LeNet5Settings()
-
-    assert choose_trainer(TrainerSettings(), small, local(ALL), torch_device="cpu") == "serial"
-    assert choose_trainer(TrainerSettings(), cnn, local(ALL), torch_device="cpu") == "channels-last"
-    for kind in ("stacked", "vectorised"):
-        with pytest.raises(ScenarioError, match=f"trainer.kind: {kind} trains on samples as they"):
-            choose_trainer(TrainerSettings(kind=kind), small, local(ALL), torch_device="cpu")
+def test_a_kernel_that_cannot_augment_says_so() -> None:
     with pytest.raises(ValueError, match="are not augmented"):
         FLEET.kernel(VectorisedKernel, local(ALL))
 
@@ -145,6 +135,6 @@ def test_trainers_that_cannot_augment_are_not_chosen_and_say_so() -> None:
     ],
 )
 def test_samples_that_cannot_be_changed_so_are_named(settings, shape, are_numbers, key):
-    found = settings.fault(shape, are_numbers=are_numbers)
+    fault = settings.fault(shape, are_numbers=are_numbers)
 
-    assert (found[0] if found else None) == key
+    assert (fault[0] if fault else None) == key

@@ -37,9 +37,9 @@ CASES: list[tuple[decays.DecaySettings, list[int], list[float]]] = [
 @pytest.mark.parametrize(("decay", "rounds", "divisors"), CASES, ids=lambda case: str(case)[:20])
 def test_a_decay_divides_the_rate_from_its_rounds_on(decay, rounds, divisors):
     sgd = SgdSettings(learning_rate=0.8, decay=decay)
-    found = [0.8 / sgd.learning_rate_at(round_) for round_ in rounds]
+    result = [0.8 / sgd.learning_rate_at(round_) for round_ in rounds]
 
-    assert found == pytest.approx(divisors, rel=1e-12)
+    assert result == pytest.approx(divisors, rel=1e-12)
 
 
 def test_a_warm_up_over_rounds_multiplies_the_decay() -> None:
@@ -65,10 +65,10 @@ def test_jobs_of_one_call_train_each_at_its_own_rate(kind: type[Kernel]) -> None
     rates = [None, 0.05, 0.1, 0.05]
     jobs = [job._replace(learning_rate=rate) for job, rate in zip(fleet.jobs(), rates, strict=True)]
     kernel = fleet.kernel(kind, local(momentum=0.5))
-    found = Pool(kernel, 1).compute(jobs)
+    result = Pool(kernel, 1).compute(jobs)
 
     at = {rate: fleet.train(Kernel, local(5, rate, momentum=0.5)) for rate in (0.05, 0.1)}
-    assert_equal(fleet, found, [at[rate or 0.1][client] for client, rate in enumerate(rates)])
+    assert_equal(fleet, result, [at[rate or 0.1][client] for client, rate in enumerate(rates)])
     if kind in (StackedKernel, VectorisedKernel):
         chunks = kernel.chunks([*jobs, jobs[0]._replace(work=Work(WorkKind.EVALUATE))])
         assert sorted(map(sorted, chunks)) == [[0, 2], [1, 3], [4]]

@@ -61,10 +61,10 @@ def test_accuracy_is_the_fraction_of_largest_logits_that_hit() -> None:
     labels = torch.tensor([0, 1, 1, 1])
     misses = [1, 1, -3, 5]
 
-    found = local_sgd.evaluate(module, identity, inputs, labels)
+    result = local_sgd.evaluate(module, identity, inputs, labels)
 
-    assert found.accuracy == 0.75
-    assert found.loss == pytest.approx(np.mean([math.log1p(math.exp(-m)) for m in misses]))
+    assert result.accuracy == 0.75
+    assert result.loss == pytest.approx(np.mean([math.log1p(math.exp(-m)) for m in misses]))
 
 
 def test_batch_statistics_move_in_training_and_rest_in_evaluation() -> None:
@@ -74,10 +74,10 @@ def test_batch_statistics_move_in_training_and_rest_in_evaluation() -> None:
     local_sgd.evaluate(module, base, inputs, labels)
     rested = flatten(module)
 
-    found = local_sgd.train(module, base, inputs, labels, local(4), passes())
+    result = local_sgd.train(module, base, inputs, labels, local(4), passes())
 
     np.testing.assert_array_equal(rested, base)
-    assert vector_of(found)[2] == 3.0  # running mean: half of 0 and half of 6
+    assert vector_of(result)[2] == 3.0  # running mean: half of 0 and half of 6
     assert vector_of(local_sgd.gradient(module, base, inputs, labels))[2] == 0.0
 
 

@@ -54,7 +54,7 @@ NAMES = {"learning_rate": "lr", "epsilon": "eps", "initial_sum": "initial_accumu
 """Names that torch has for our keys."""
 
 
-def torchs_own(settings: Any, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
+def torch_optimizer(settings: Any, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
     keys = {NAMES.get(key, key): value for key, value in settings}
     for key in ("kind", "decay", "warm_up_rounds", "within_task"):
         del keys[key]
@@ -86,7 +86,7 @@ def by_torch(chosen: LocalSettings, most_steps: int) -> tuple[Array, list[list[f
     """Weights by torch's own optimizer, clipping and smoothing on the same batches, with rates set
     by hand; and for each epoch what the samples lost before the step of their batch."""
     (module, _), (inputs, labels) = network(), data()
-    optimizer = torchs_own(chosen.optimizer, module.parameters())
+    optimizer = torch_optimizer(chosen.optimizer, module.parameters())
     sent = [parameter.detach().clone() for parameter in module.parameters()]
     words = stream().bit_generator.random_raw(2 * NUM_SAMPLES)
     rows = np.argsort(words.reshape(2, NUM_SAMPLES), axis=1)
@@ -113,18 +113,20 @@ def by_torch(chosen: LocalSettings, most_steps: int) -> tuple[Array, list[list[f
 
 
 def assert_as_torch(chosen: LocalSettings, most_steps: int) -> None:
-    found, (expected, epochs) = ours(chosen, most_steps), by_torch(chosen, most_steps)
+    result, (expected, epochs) = ours(chosen, most_steps), by_torch(chosen, most_steps)
 
-    np.testing.assert_allclose(vector_of(found), expected, rtol=1e-12, atol=1e-14)
-    assert found.num_samples == NUM_SAMPLES
-    assert found.epoch_losses == pytest.approx(list(map(np.mean, epochs)), rel=1e-12)
-    assert found.loss == pytest.approx(np.mean(epochs[-1]), rel=1e-12)
-    assert found.loss_rms == pytest.approx(np.sqrt(np.mean(np.square(epochs[-1]))), rel=1e-12)
+    np.testing.assert_allclose(vector_of(result), expected, rtol=1e-12, atol=1e-14)
+    assert result.num_samples == NUM_SAMPLES
+    assert result.epoch_losses == pytest.approx(list(map(np.mean, epochs)), rel=1e-12)
+    assert result.loss == pytest.approx(np.mean(epochs[-1]), rel=1e-12)
+    assert result.loss_rms == pytest.approx(np.sqrt(np.mean(np.square(epochs[-1]))), rel=1e-12)
 
 
 @pytest.mark.parametrize("most_steps", [1, 2, 5, 6, 7, 10])
 @pytest.mark.parametrize("name", KINDS)
-def test_each_step_is_that_of_torchs_own_optimizer_in_float64(name: str, most_steps: int) -> None:
+def test_each_step_is_that_of_torch_optimizer_optimizer_in_float64(
+    name: str, most_steps: int
+) -> None:
     """Five steps an epoch, of 5, 5, 5, 5 and 3 samples."""
     assert_as_torch(local(KINDS[name]), most_steps)
 
@@ -132,9 +134,9 @@ def test_each_step_is_that_of_torchs_own_optimizer_in_float64(name: str, most_st
 @pytest.mark.parametrize("kind", BY_TORCH)
 def test_defaults_are_those_of_torch(kind: type[Any]) -> None:
     module, _ = network()
-    found = torchs_own(kind(learning_rate=RATE), module.parameters())
+    result = torch_optimizer(kind(learning_rate=RATE), module.parameters())
 
-    assert found.defaults == BY_TORCH[kind](module.parameters(), lr=RATE).defaults
+    assert result.defaults == BY_TORCH[kind](module.parameters(), lr=RATE).defaults
 
 
 @pytest.mark.parametrize("name", ["momentum", "nesterov", "adamw", "rmsprop"])
@@ -159,35 +161,25 @@ def test_the_gradient_of_a_probe_has_smoothed_labels_too() -> None:
     np.testing.assert_allclose(vector_of(result), [-1.6, 1.6], rtol=1e-12)
 
 
-def factors(schedule: schedules.StepScheduleSettings, *steps: int, of: int = 8) -> list[float]:
-    return [schedule.factor_at(step, of) for step in steps]
+FACTORS: list[tuple[schedules.StepScheduleSettings, dict[int, float]]] = [
+    (schedules.WarmUpSettings(warm_up_steps=4), {1: 0.25, 2: 0.5, 4: 1.0, 5: 1.0}),
+    (schedules.AfterStepsSettings(after_steps=(2, 5), factor=0.5),
+        {1: 1.0, 2: 1.0, 3: 0.5, 5: 0.5, 6: 0.25, 99: 0.25}),
+    (schedules.ExponentialSettings(factor=0.5, every_steps=2), {1: 1.0, 2: 1.0, 3: 0.5, 5: 0.25}),
+    (schedules.ExponentialSettings(factor=0.5, warm_up_steps=2), {1: 0.5, 2: 0.5, 3: 0.25}),
+    # Steps beyond the eight of the scenario's training have the factor of its last.
+    (schedules.CosineSettings(floor_fraction=0.2), {1: 1.0, 3: 0.6 + 0.4 * 0.5**0.5, 5: 0.6,
+        7: 0.6 - 0.4 * 0.5**0.5, 50: schedules.CosineSettings(floor_fraction=0.2).factor_at(8, 8)}),
+]  # fmt: skip
 
 
-def test_schedules_have_the_factors_of_their_definitions() -> None:
-    assert factors(schedules.WarmUpSettings(warm_up_steps=4), 1, 2, 4, 5) == [0.25, 0.5, 1.0, 1.0]
-    halved = schedules.AfterStepsSettings(after_steps=(2, 5), factor=0.5)
-    assert factors(halved, 1, 2, 3, 5, 6, 99) == [1.0, 1.0, 0.5, 0.5, 0.25, 0.25]
-    assert factors(schedules.ExponentialSettings(factor=0.5, every_steps=2), 1, 2, 3, 5) == [
-        1,
-        1,
-        0.5,
-        0.25,
-    ]
-    assert factors(schedules.ExponentialSettings(factor=0.5, warm_up_steps=2), 1, 2, 3) == [
-        0.5,
-        0.5,
-        0.25,
-    ]
-    cosine = factors(schedules.CosineSettings(floor_fraction=0.2), 1, 3, 5, 7)
-    assert cosine == pytest.approx([1.0, 0.6 + 0.4 * 0.5**0.5, 0.6, 0.6 - 0.4 * 0.5**0.5])
-
-
-def test_steps_beyond_the_scenarios_training_have_the_factor_of_its_last() -> None:
-    assert factors(schedules.CosineSettings(), 9, 50) == factors(schedules.CosineSettings(), 8, 8)
+@pytest.mark.parametrize(("schedule", "factors"), FACTORS)
+def test_schedules_have_the_factors_of_their_definitions(schedule, factors):
+    assert {step: schedule.factor_at(step, 8) for step in factors} == pytest.approx(factors)
 
 
 @pytest.mark.parametrize(
-    ("raw", "says"),
+    ("raw", "message"),
     [
         ({"nesterov": True}, "nesterov changes momentum, which is 0"),
         ({"dampening": 0.1}, "dampening changes momentum, which is 0"),
@@ -197,8 +189,8 @@ def test_steps_beyond_the_scenarios_training_have_the_factor_of_its_last() -> No
         ({"within_task": {"kind": "steps", "after_steps": [3, 2], "factor": 1}}, "ascending"),
     ],
 )
-def test_settings_that_contradict_each_other_are_refused(raw: dict[str, Any], says: str) -> None:
-    with pytest.raises(ValidationError, match=says):
+def test_settings_that_contradict_each_other_are_refused(raw: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
         TypeAdapter(optimizers.OptimizerSettings).validate_python(
             {"kind": "sgd", "learning_rate": 0.1, **raw}
         )

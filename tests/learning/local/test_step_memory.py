@@ -43,9 +43,9 @@ def test_a_sample_keeps_inputs_of_layers_and_the_softmax(module, shape, by_hand)
 
 def test_frozen_weights_have_no_gradient_and_no_state_of_the_optimizer() -> None:
     """35 frozen numbers beside 24 trained, each of these with gradient, velocity, anchor."""
-    found = step_memory(FROZEN, (6,), local(momentum=0.9, mu=0.1))
+    result = step_memory(FROZEN, (6,), local(momentum=0.9, mu=0.1))
 
-    assert found.state_byte == 4 * (35 + 4 * 24)
+    assert result.state_byte == 4 * (35 + 4 * 24)
 
 
 @pytest.mark.parametrize(
@@ -149,9 +149,9 @@ def test_torch_allocates_what_the_step_is_said_to_take_or_a_little_more_for_few_
     memory = step_memory(module, shape, local())
     samples = torch.zeros(32, *shape, dtype=torch.int64 if words else torch.float32)
     measured = allocated_at_peak(module, samples, torch.zeros(32, dtype=torch.int64))
-    said = memory.state_byte + 32 * memory.sample_byte
+    estimate = memory.state_byte + 32 * memory.sample_byte
 
-    assert (1 - below) * measured <= said <= (1 + above) * measured
+    assert (1 - below) * measured <= estimate <= (1 + above) * measured
 
 
 @pytest.mark.slow

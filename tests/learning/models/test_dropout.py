@@ -5,14 +5,11 @@ import pytest
 import torch
 from torch import nn
 
-from fleetsim.errors import ScenarioError
 from fleetsim.learning.local import local_sgd
 from fleetsim.learning.models.dropout import Dropout, dropping_out
 from fleetsim.learning.models.flat_vector import flatten
 from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import TwoNNSettings
-from fleetsim.training.settings import TrainerSettings
-from fleetsim.training.trainer_choice import choose_trainer
 from tests.learning.side_by_side import Array, local, vector_of
 
 HALF = TwoNNSettings(hidden=(64, 30), dropout=0.5)
@@ -73,10 +70,3 @@ def test_gradients_and_evaluations_are_of_the_whole_network():
         assert with_dropout.loss == without.loss
         if without.vector is not None and with_dropout.vector is not None:
             assert with_dropout.vector.tobytes() == without.vector.tobytes()
-
-
-def test_one_client_is_trained_after_the_other():
-    assert choose_trainer(TrainerSettings(), HALF, LOCAL, torch_device="cpu") == "serial"
-    assert choose_trainer(TrainerSettings(), PLAIN, LOCAL, torch_device="cpu") == "stacked"
-    with pytest.raises(ScenarioError, match=r"trainer.kind: stacked trains without dropout; use"):
-        choose_trainer(TrainerSettings(kind="stacked"), HALF, LOCAL, torch_device="cpu")

@@ -1,3 +1,4 @@
+from collections import OrderedDict
 from typing import get_args
 
 import numpy as np
@@ -11,7 +12,7 @@ from fleetsim import rng
 from fleetsim.kernels.conv.channels_last import form_of
 from fleetsim.kernels.stacked.score_gradients import ScoreBatch, writer_of
 from fleetsim.learning.local import local_sgd
-from fleetsim.learning.models.hinge_loss import hinge_losses
+from fleetsim.learning.models.hinge_loss import LinearSvm
 from fleetsim.learning.models.model_kind import Hinge
 from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import SvmSettings
@@ -21,14 +22,18 @@ every_hinge = pytest.mark.parametrize("hinge", get_args(Hinge))
 RIGHT = torch.tensor([1])
 
 
+def hinge_losses(hinge: Hinge, scores: Tensor, labels: Tensor) -> Tensor:
+    return LinearSvm(OrderedDict(), hinge).losses(scores, labels)
+
+
 @every_hinge
 def test_a_margin_of_one_costs_nothing_and_moves_nothing(hinge: Hinge) -> None:
     scores = torch.tensor([[-1.5, 1.5, -2.0]], requires_grad=True)
 
-    found = hinge_losses(hinge, scores, RIGHT)
-    (gradient,) = torch.autograd.grad(found.sum(), scores)
+    result = hinge_losses(hinge, scores, RIGHT)
+    (gradient,) = torch.autograd.grad(result.sum(), scores)
 
-    assert found.tolist() == [0.0]
+    assert result.tolist() == [0.0]
     assert not gradient.any()
 
 
@@ -55,8 +60,8 @@ def test_losses_are_those_of_slow_loops(scores: Tensor) -> None:
     }
 
     for hinge, losses in expected.items():
-        found = hinge_losses(hinge, scores, labels_of_seven)
-        assert found.tolist() == pytest.approx(losses, rel=1e-12, abs=1e-15)
+        result = hinge_losses(hinge, scores, labels_of_seven)
+        assert result.tolist() == pytest.approx(losses, rel=1e-12, abs=1e-15)
 
 
 @every_hinge

@@ -97,8 +97,8 @@ TOO_SMALL = [
 
 @pytest.mark.parametrize(("model", "shape", "fitting"), TOO_SMALL)
 def test_images_too_small_are_refused_with_the_networks_that_fit(model, shape, fitting):
-    says = rf"task.model.kind: {model.kind} .*{re.escape(str(shape))}; what fits: "
-    with pytest.raises(ScenarioError, match=says) as caught:
+    message = rf"task.model.kind: {model.kind} .*{re.escape(str(shape))}; what fits: "
+    with pytest.raises(ScenarioError, match=message) as caught:
         build_model(model, input_shape=shape, num_classes=10, seed=0)
 
     named = set(str(caught.value).rpartition(": ")[2].split(", "))

@@ -85,13 +85,13 @@ FAULTS: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize(("model", "changes", "says"), FAULTS)
-def test_what_contradicts_itself_is_refused_in_one_line(model, changes, says):
+@pytest.mark.parametrize(("model", "changes", "message"), FAULTS)
+def test_what_contradicts_itself_is_refused_in_one_line(model, changes, message):
     with pytest.raises(ScenarioError) as fault:
         loaded(model=model, **changes)
 
     (line,) = fault.value.faults
-    assert says in line
+    assert message in line
 
 
 def test_memory_is_checked_where_it_is_known(tmp_path) -> None:

@@ -131,10 +131,10 @@ OTHERS = [
 ]
 
 
-@pytest.mark.parametrize(("model", "shape", "num_classes", "words", "says"), OTHERS)
-def test_other_samples_are_refused(model, shape, num_classes, words, says):
+@pytest.mark.parametrize(("model", "shape", "num_classes", "words", "message"), OTHERS)
+def test_other_samples_are_refused(model, shape, num_classes, words, message):
     form: Any = {"input_shape": shape, "num_classes": num_classes, "vocabulary_size": words}
-    with pytest.raises(ScenarioError, match=says):
+    with pytest.raises(ScenarioError, match=message):
         build_model(model, **form, seed=0)
 
 

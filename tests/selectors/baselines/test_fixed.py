@@ -1,8 +1,12 @@
+"""Fixed selection, and what all baselines refuse of the clients that they are given."""
+
 import pytest
 from pydantic import ValidationError
 
 from fleetsim.errors import ScenarioError
 from fleetsim.selectors.baselines.fixed import FixedSettings
+from fleetsim.selectors.baselines.round_robin import RoundRobinSettings
+from fleetsim.selectors.baselines.uniform import RandomSettings
 from tests.selectors.rounds import fleet_of, view_of
 
 
@@ -17,14 +21,27 @@ def test_takes_the_available_ones_in_the_given_order_up_to_those_wanted():
     assert selector.select(view_of(fleet, candidates=[2, 5])).tolist() == []
 
 
-def test_a_client_that_the_fleet_does_not_have_is_the_users_error():
-    selector = FixedSettings(clients=(0, 8)).build()
+MISSING = [
+    (FixedSettings(clients=(0, 8)), r"clients: there is no client 8.* 0 to 7"),
+    (RoundRobinSettings(sets=((0, 1), (2, 9))), r"sets\[1\]: there is no client 9"),
+    (RandomSettings(from_sets=((0, 1), (2, 8, 4))), r"from_sets\[1\]: there is no client 8"),
+]
 
-    with pytest.raises(ScenarioError, match=r"server\.selector\.clients.* client 8.* 0 to 7"):
-        selector.setup(fleet_of([1] * 8))
+
+@pytest.mark.parametrize(("settings", "message"), MISSING)
+def test_a_client_that_the_fleet_does_not_have_is_the_users_error(settings, message):
+    with pytest.raises(ScenarioError, match=rf"server\.selector\.{message}"):
+        settings.build().setup(fleet_of([1] * 8))
 
 
-@pytest.mark.parametrize("clients", [(), (1, 2, 1), (-1,)])
-def test_no_client_a_client_twice_and_a_negative_id_are_refused(clients):
+WRONG = [
+    *((FixedSettings, {"clients": clients}) for clients in ((), (1, 2, 1), (-1,))),
+    *((RoundRobinSettings, {"sets": sets}) for sets in ((), ((),), ((1, 1),))),
+    (RandomSettings, {"from_sets": ((0, 1), (2,)), "weights": "size"}),
+]
+
+
+@pytest.mark.parametrize(("kind", "keys"), WRONG)
+def test_no_client_a_client_twice_a_negative_id_and_sets_by_size_are_refused(kind, keys):
     with pytest.raises(ValidationError):
-        FixedSettings(clients=clients)
+        kind(**keys)

@@ -2,9 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
-from fleetsim.errors import ScenarioError
 from fleetsim.selectors.baselines.round_robin import RoundRobinSettings, take_turn
 from tests.selectors.rounds import fleet_of, view_of
 
@@ -97,19 +95,6 @@ def test_a_slot_that_ends_with_no_client_there_goes_on(sets):
     assert chosen(2, []) == []
     assert chosen(3) == chosen(4) == first
     assert set(chosen(5)).isdisjoint(first)
-
-
-def test_a_client_in_the_sets_that_the_fleet_does_not_have_is_the_users_error():
-    selector = RoundRobinSettings(sets=((0, 1), (2, 9))).build()
-
-    with pytest.raises(ScenarioError, match=r"server\.selector\.sets\[1\].* client 9"):
-        selector.setup(fleet_of([1] * 8))
-
-
-@pytest.mark.parametrize("sets", [(), ((),), ((1, 1),)])
-def test_no_set_an_empty_set_and_a_client_twice_in_a_set_are_refused(sets):
-    with pytest.raises(ValidationError):
-        RoundRobinSettings(sets=sets)
 
 
 @given(

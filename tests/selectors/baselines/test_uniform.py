@@ -2,10 +2,8 @@ import math
 
 import numpy as np
 import pytest
-from pydantic import ValidationError
 
 from fleetsim.contracts import FleetView, FloatArray
-from fleetsim.errors import ScenarioError
 from fleetsim.selectors.baselines.uniform import RandomSettings, draw
 from tests.selectors.rounds import fleet_of, view_of
 
@@ -22,14 +20,6 @@ def inclusion(
     for round_ in range(1, num_rounds + 1):
         counts[selector.select(view_of(fleet, round_=round_))] += 1
     return counts / num_rounds
-
-
-def test_the_race_is_won_by_the_smallest_exponential_over_weight():
-    # Arrivals 2/1, 2/4, 0.9/1, 3/6 = 2, 0.5, 0.9, 0.5; the tie goes to the smaller exponential.
-    weights = np.array([1.0, 4.0, 1.0, 6.0])
-    exponentials = np.array([2.0, 2.0, 0.9, 3.0])
-
-    assert draw(weights, 3, exponentials).tolist() == [1, 3, 2]
 
 
 def test_weight_zero_comes_last():
@@ -86,18 +76,6 @@ def test_a_draw_stands_for_a_slot_and_is_that_of_its_number(settings):
     assert len({tuple(clients) for clients in of_slot}) > 1
 
 
-def test_a_client_that_comes_back_within_a_slot_has_its_place_again():
-    fleet = fleet_of([1] * 6, cohort=3)
-    selector = RandomSettings(slot_rounds=15).build()
-    selector.setup(fleet)
-    first = selector.select(view_of(fleet, round_=1)).tolist()
-    left = [client for client in range(6) if client != first[0]]
-    without = selector.select(view_of(fleet, candidates=left, round_=2)).tolist()
-
-    assert without[:2] == first[1:]
-    assert selector.select(view_of(fleet, round_=15)).tolist() == first
-
-
 def test_missing_members_of_a_set_come_from_the_next_ones():
     fleet = fleet_of((10,) * 6)
     selector = RandomSettings(from_sets=SETS).build()
@@ -108,12 +86,3 @@ def test_missing_members_of_a_set_come_from_the_next_ones():
     }
 
     assert chosen == {(1, 3, 5), (3, 5, 1), (5, 1, 3)}
-
-
-def test_sets_are_checked():
-    with pytest.raises(
-        ScenarioError, match=r"server\.selector\.from_sets\[1\]: there is no client 4"
-    ):
-        RandomSettings(from_sets=SETS).build().setup(fleet_of((10,) * 4))
-    with pytest.raises(ValidationError, match="leave out weights: size"):
-        RandomSettings(from_sets=SETS, weights="size")

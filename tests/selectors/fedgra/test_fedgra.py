@@ -11,13 +11,13 @@ def ready(size=6, *, cohort=2, **settings):
     return met(FedGRASettings(**settings), (10,) * size, cohort=cohort)
 
 
-def answer(client, loss=1.0, *, moved=1.0, outcome=Outcome.DELIVERED, **told):
+def answer(client, loss=1.0, *, moved=1.0, outcome=Outcome.DELIVERED, **resources):
     """An answer of a client that moved by `moved` in one of the three weights."""
     report = report_of(client, loss=loss, outcome=outcome, purpose=Purpose.PROBE)
     if outcome is not Outcome.DELIVERED:
         return report
     vector = np.array([0.0, moved, 0.0], dtype=np.float32)
-    return report._replace(vector=vector, resources=resources_of(**told))
+    return report._replace(vector=vector, resources=resources_of(**resources))
 
 
 def play(fleet, selector, round_, answers, **view):

@@ -40,7 +40,7 @@ class ClientData:
     """Random streams of the steps' augmentation; None: samples stay as they are."""
     evaluation: Callable[[], tuple[Tensor, Tensor]] | None = None
     """Function that returns the samples on which the client evaluates; None: the training ones."""
-    own_loss: Loss | None = None
+    scenario_loss: Loss | None = None
     """Loss that the scenario names; None: the network's or the cross-entropy."""
 
     @property
@@ -57,8 +57,7 @@ class ClientData:
     def batches(self, generator: np.random.Generator) -> Iterator[tuple[Tensor, Tensor]]:
         """Yield inputs and labels of each step, in the order of the built-in training.
 
-        Raises:
-            ValueError: samples are mixed, so that a batch has two sets of labels.
+        ValueError: samples are mixed, so that a batch has two sets of labels.
         """
         if self.settings.augmentation.mixup_alpha:
             raise ValueError("batches with mixup_alpha have two sets of labels; use steps")
@@ -81,11 +80,13 @@ class ClientData:
         The host computes it without virtual time, as it does the global model's accuracy.
         """
         samples = (self.inputs, self.labels) if self.evaluation is None else self.evaluation()
-        found = local_sgd.evaluate(model, flatten(model), *samples, own_loss=self.own_loss)
+        result = local_sgd.evaluate(
+            model, flatten(model), *samples, scenario_loss=self.scenario_loss
+        )
         model.train()
-        assert found.loss is not None
-        assert found.accuracy is not None
-        return found.loss, found.accuracy
+        assert result.loss is not None
+        assert result.accuracy is not None
+        return result.loss, result.accuracy
 
 
 @dataclass(slots=True)

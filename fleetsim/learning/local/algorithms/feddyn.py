@@ -44,13 +44,13 @@ class FedDyn:
         """Minimise the regularised objective by the scenario's optimizer."""
         weights = trained(model)
         start = vector_of(weights)
-        own = data.state.get("gradient", np.zeros_like(start))
-        linear = parts_of(-own, weights)
+        gradient = data.state.get("gradient", np.zeros_like(start))
+        linear = parts_of(-gradient, weights)
         _, tally = take_steps(
             model, data, generator, settings, added=linear, proximal_mu=self._alpha
         )
-        moved = own - self._alpha * (vector_of(weights) - start)
-        return tally.update(state={"gradient": moved.astype(own.dtype)})
+        moved = gradient - self._alpha * (vector_of(weights) - start)
+        return tally.update(state={"gradient": moved.astype(gradient.dtype)})
 
     def wire(self, num_parameters: int) -> Wire:
         """Return no bytes: the server computes h from the models."""

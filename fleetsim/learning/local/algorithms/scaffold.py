@@ -44,15 +44,15 @@ class Scaffold:
         """Take corrected steps."""
         weights = trained(model)
         start, common = vector_of(weights), data.received["control"]
-        own = data.state.get("control", np.zeros_like(common))
-        correction = parts_of(common - own, weights)
+        control = data.state.get("control", np.zeros_like(common))
+        correction = parts_of(common - control, weights)
         descent, tally = take_steps(model, data, generator, settings, added=correction)
         taken = descent.num_taken * settings.optimizer.learning_rate
         # A schedule may end at rate 0: no step, so no new estimate of the gradient.
         moved = (start - vector_of(weights)) / taken if taken else common
         change = moved - common
         return tally.update(
-            state={"control": (own + change).astype(common.dtype)},
+            state={"control": (control + change).astype(common.dtype)},
             sent={"control": change.astype(common.dtype)},
         )
 

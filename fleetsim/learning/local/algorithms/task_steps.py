@@ -36,7 +36,7 @@ def take_steps(
         losses = batch.losses(model(batch.inputs), data.losses)
         gradients: Sequence[Tensor] = torch.autograd.grad(losses.mean(), weights)
         if added is not None:
-            gradients = [own + more for own, more in zip(gradients, added, strict=True)]
+            gradients = [one + addend for one, addend in zip(gradients, added, strict=True)]
         descent.step(gradients)
         tally.add(epoch, losses)
     return descent, tally
