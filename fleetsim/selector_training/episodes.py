@@ -32,7 +32,7 @@ from fleetsim.record import atomic_files
 from fleetsim.record.saved_run import Run
 from fleetsim.scenario import Scenario
 from fleetsim.schema import overrides
-from fleetsim.selector_training.weight_writing import read_own, write_weights
+from fleetsim.selector_training.weight_writing import existing_file, write_weights
 from fleetsim.selectors.learned_weights import ANY_CLIENTS, WeightFile, part_of
 
 _RESTART = "delete it to begin anew, or choose another file with --out"
@@ -160,13 +160,13 @@ def _saved(
     path: Path, kind: str, clients: str, identity: str
 ) -> tuple[list[Episode], State | None, State]:
     """Return the finished episodes of an earlier call, what they have learned, and the policy."""
-    found = read_own(path, kind)
-    if found is None:
+    file = existing_file(path, kind)
+    if file is None:
         return [], None, {}
-    if found.facts.get("identity") != identity or clients not in found.weights:
+    if file.facts.get("identity") != identity or clients not in file.weights:
         raise ScenarioError(f"{path}: is of a training with other settings or seeds; {_RESTART}")
-    episodes = [Episode(*row) for row in json.loads(found.facts["episodes"])]
-    state = found.weights[clients]
+    episodes = [Episode(*row) for row in json.loads(file.facts["episodes"])]
+    state = file.weights[clients]
     learned = {key: array for key, array in state.items() if not key.startswith("policy/")}
     return episodes, learned, part_of(state, "policy/")
 

@@ -31,7 +31,6 @@ of a selector are in `fleetsim.contracts.Selector`.
 - `configured_selector`: Selectors made from settings: the fleet that they keep, and their defaults.
 - `declared_state`: State of selectors for checkpoints, declared by name and type.
 - `argument_checks`: Checks of the arguments of selectors' equations.
-- `known_numbers`: Diagnostics of selectors, without the numbers that they do not know.
 - `learned_weights`: Weight files.
 - `requirements`: Requirements of a selector on a run, checked before any data are loaded.
 - `demands`: Demands of selectors.

@@ -20,8 +20,8 @@ EAGER = {
 
 
 def scenario_of(kind: str, *more: str):
-    own = [f"server.selector.{key}={value}" for key, value in EAGER[kind].items()]
-    return fleetsim.load("quickstart", [f"server.selector.kind={kind}", *own, *SHORT, *more])
+    changes = [f"server.selector.{key}={value}" for key, value in EAGER[kind].items()]
+    return fleetsim.load("quickstart", [f"server.selector.kind={kind}", *changes, *SHORT, *more])
 
 
 def trained(kind: str, out, episodes: int, *, first_seed: int = 50, **more):

@@ -54,10 +54,10 @@ def network(tmp_path_factory):
         is_dim = client in BEST and cls >= 7
         row = np.zeros(NUM_INPUTS, dtype=np.float32)
         row[cls] = 1.0 if is_dim else 16.0
-        said = labels_of(client, cls)
-        inputs += [row] * len(said)
-        labels += said
-        owners += [client] * len(said)
+        noisy = labels_of(client, cls)
+        inputs += [row] * len(noisy)
+        labels += noisy
+        owners += [client] * len(noisy)
     x, y = np.array(inputs), np.array(labels)
     np.savez(folder / "train.npz", inputs=x, labels=y, client=np.array(owners))
     np.savez(folder / "test.npz", inputs=x, labels=y)

@@ -14,9 +14,9 @@ from fleetsim.contracts import IntArray
 
 PACKAGE = "fleetsim.selectors."
 MODULES = [
-    found.name.removeprefix(PACKAGE)
-    for found in pkgutil.walk_packages(fleetsim.selectors.__path__, PACKAGE)
-    if found.name.endswith((".equations", "_fit", ".belief_propagation"))
+    module.name.removeprefix(PACKAGE)
+    for module in pkgutil.walk_packages(fleetsim.selectors.__path__, PACKAGE)
+    if module.name.endswith((".equations", "_fit", ".belief_propagation"))
 ]
 
 

@@ -54,15 +54,15 @@ STATES = st.dictionaries(
 def test_what_is_written_is_read(weights):
     file = WeightFile("fedmarl", weights, {"seed": "3", "command": 'train ü "x"'})
 
-    found = WeightFile.decoded(file.encoded())
+    read = WeightFile.decoded(file.encoded())
 
-    assert found.kind == "fedmarl"
-    assert found.facts == file.facts
-    assert found.weights.keys() == weights.keys()
+    assert read.kind == "fedmarl"
+    assert read.facts == file.facts
+    assert read.weights.keys() == weights.keys()
     for clients, state in weights.items():
-        assert found.weights[clients].keys() == state.keys()
+        assert read.weights[clients].keys() == state.keys()
         for name, array in state.items():
-            other = found.weights[clients][name]
+            other = read.weights[clients][name]
             assert other.dtype == array.dtype
             assert other.shape == array.shape
             assert other.tobytes() == array.tobytes()
@@ -113,7 +113,7 @@ def test_a_file_that_is_not_there_is_refused_with_the_key():
 
 
 def test_weights_of_certain_clients_are_for_these_alone(tmp_path):
-    name = saved(tmp_path / "own.safetensors", aa=1.0, bb=2.0)
+    name = saved(tmp_path / "weights.safetensors", aa=1.0, bb=2.0)
 
     assert weights_for(name, "favor", fleet("bb"))["bias"].tolist() == [2.0]
     with pytest.raises(ScenarioError, match="learned on other clients"):
@@ -129,7 +129,7 @@ def test_weights_for_any_clients_suit_all(tmp_path):
 
 
 def test_weights_of_another_selector_are_refused(tmp_path):
-    name = saved(tmp_path / "own.safetensors", aa=1.0)
+    name = saved(tmp_path / "weights.safetensors", aa=1.0)
 
     with pytest.raises(ScenarioError, match="has weights of 'favor', not of 'fedmarl'"):
         weights_for(name, "fedmarl", fleet("aa"))
@@ -179,14 +179,14 @@ def test_weights_of_another_form_are_refused_with_the_array(kind, change, tmp_pa
         sizes = ("action=client", "components=10", "hidden=128")
         changes += [f"server.selector.{size}" for size in sizes]
     clients = load("quickstart", changes).clients_hash
-    path = tmp_path / "own.safetensors"
+    path = tmp_path / "weights.safetensors"
     edited = WeightFile(kind, {clients: change(dict(file.weights[clients]))}, file.facts)
     path.write_bytes(edited.encoded())
 
     with pytest.raises(FaultsError) as caught:
         load("quickstart", [*changes, f"server.selector.weights={path}"])
 
-    assert "own.safetensors: " in str(caught.value)
+    assert "weights.safetensors: " in str(caught.value)
     assert f"train with `fleetsim selector train {kind}`" in str(caught.value)
     assert "\n" not in str(caught.value)
 

@@ -66,12 +66,12 @@ def test_every_named_reading_of_these_papers_has_its_row():
         "fedgcs",
     )
     # Not readings of a paper: who computes and how, and the order of equals.
-    own = {"kind", "ties", "divergence_at"}
+    not_of_papers = {"kind", "ties", "divergence_at"}
     expected = {
         (kind, key)
         for kind in kinds
         for key, field in SETTINGS[kind].model_fields.items()
-        if words_in(field.annotation) and key not in own
+        if words_in(field.annotation) and key not in not_of_papers
     }
 
     assert expected - listed == set()

@@ -22,12 +22,12 @@ def test_opinions_and_beliefs_are_those_of_the_selector(kind, has_beliefs, tmp_p
         ],
     )
     watched = Watched(build_selector(scenario.server.selector))
-    told = run(scenario, out=tmp_path / "run", workers=1, selector=watched).opinions()
-    rows = list(zip(told["round"], told["client"], strict=True))
+    opinions = run(scenario, out=tmp_path / "run", workers=1, selector=watched).opinions()
+    rows = list(zip(opinions["round"], opinions["client"], strict=True))
 
     # Everybody is asked after rounds 2 and 4.
     assert rows == [(round_, client) for round_ in (2, 4) for client in range(6)]
-    assert dict(zip(rows, told["opinion"], strict=True)) == {
+    assert dict(zip(rows, opinions["opinion"], strict=True)) == {
         (view.round - 1, report.client): report.accuracy
         for view in watched.views
         for report in view.reports
@@ -39,7 +39,7 @@ def test_opinions_and_beliefs_are_those_of_the_selector(kind, has_beliefs, tmp_p
         if request.belief is not None
     }
     if has_beliefs:
-        assert dict(zip(rows, told["belief"], strict=True)) == beliefs
+        assert dict(zip(rows, opinions["belief"], strict=True)) == beliefs
     else:
-        assert told["belief"].isna().all()
+        assert opinions["belief"].isna().all()
         assert beliefs == {}

@@ -63,9 +63,9 @@ def test_fedcs_counts_the_samples_of_all_steps(steps, packed):
     """
     settings = FedCSSettings(round_s=5.0)
     fleet, selector = met(settings, (15, 15), epochs=0, steps=steps, payload_byte=125_000)
-    told = resources_of(samples_per_s=10.0)
+    resources = resources_of(samples_per_s=10.0)
     answers = [
-        report_of(client, purpose=Purpose.PROBE)._replace(resources=told) for client in (0, 1)
+        report_of(client, purpose=Purpose.PROBE)._replace(resources=resources) for client in (0, 1)
     ]
 
     assert selector.select(view_of(fleet, reports=answers)).size == packed

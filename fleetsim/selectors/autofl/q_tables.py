@@ -35,7 +35,7 @@ class Rewards(NamedTuple):
 
 
 class WaitingRewards:
-    """Rewards whose clients have not told their next state yet."""
+    """Rewards whose clients have not reported their next state yet."""
 
     def __init__(self) -> None:
         none = np.empty(0, dtype=np.int64)

@@ -8,7 +8,7 @@ docs/selectors.md has states, reward, choice and costs. Readings:
 * *Next state.* The source takes the old one, *accuracy before* the best so far, on the test set.
 
 Secondary source: Kim, Wu, MICRO 2021 (arXiv 2107.08147), by its re-implementation
-li1553770945/RL-Federal-Learning@8e0cb93, whose figures are the defaults.
+li1553770945/RL-Federal-Learning@8e0cb93, whose values are the defaults.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ from fleetsim.selectors.autofl.equations import (
 )
 from fleetsim.selectors.autofl.q_tables import QTables, Rewards, WaitingRewards
 from fleetsim.selectors.baselines.uniform import random_clients
+from fleetsim.selectors.configured_selector import SelectorWithDiagnostics, known
 from fleetsim.selectors.declared_state import Scalar
 from fleetsim.selectors.demands import Demand, Demands
-from fleetsim.selectors.known_numbers import TellingSelector, known
 from fleetsim.selectors.learned_weights import weights_for
 from fleetsim.selectors.requirements import require_validation
 from fleetsim.selectors.tie_breaking import TieRule, best, tie_keys
@@ -128,7 +128,7 @@ class AutoFLSettings(Settings):
         return AutoFLSelector(self)
 
 
-class AutoFLSelector(TellingSelector[AutoFLSettings]):
+class AutoFLSelector(SelectorWithDiagnostics[AutoFLSettings]):
     """Selector with Q-tables, and with rewards that wait for the next state of their clients.
 
     `_row` and `_level` are those of the present round's cohort.
@@ -279,10 +279,10 @@ class AutoFLSelector(TellingSelector[AutoFLSettings]):
         if not reported:
             return rows
         clients = np.array(list(reported), dtype=np.int64)
-        told = list(reported.values())
+        resources = list(reported.values())
         layers = self._fleet.layer_counts
         coverage = 1.0 if self._coverage is None else self._coverage[clients]
-        rate_bit_per_s = np.array([min(one.down_bit_per_s, one.up_bit_per_s) for one in told])
+        rate_bit_per_s = np.array([min(one.down_bit_per_s, one.up_bit_per_s) for one in resources])
         states = state_number(
             num_conv=layers.get("conv", 0) + layers.get("depthwise", 0),
             num_fc=layers.get("gemm", 0),
@@ -290,14 +290,14 @@ class AutoFLSelector(TellingSelector[AutoFLSettings]):
             batch_size=self._fleet.batch_size,
             epochs=self._epochs[clients],
             participants=self._fleet.cohort,
-            cpu_percent=100.0 * np.array([one.load_fraction for one in told]),
-            memory_percent=100.0 * np.array([_memory_fraction(one) for one in told]),
+            cpu_percent=100.0 * np.array([one.load_fraction for one in resources]),
+            memory_percent=100.0 * np.array([_memory_fraction(one) for one in resources]),
             rate_mbit_per_s=rate_bit_per_s / BIT_PER_MBIT,
             coverage_percent=100.0 * np.asarray(coverage),
         )
         tables = clients
         if self._settings.tables == "category":
-            tables = category(np.array([one.flop_per_s for one in told]))
+            tables = category(np.array([one.flop_per_s for one in resources]))
         rows[clients] = tables * NUM_STATES + states
         return rows
 

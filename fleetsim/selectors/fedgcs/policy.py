@@ -98,8 +98,8 @@ class Policy:
         scores = ScoreScale.of(readable, rules).scores(readable, rules)
         order = np.argsort(-scores, kind="stable")
         starts = [np.searchsorted(known, readable.selections[i]) for i in order[: rules.starts]]
-        found = proposals.propose(network, starts, is_allowed, wanted, rules, generator)
-        return [known[tokens] for tokens in found.sets], found
+        result = proposals.propose(network, starts, is_allowed, wanted, rules, generator)
+        return [known[tokens] for tokens in result.sets], result
 
 
 def require_form(name: str, weights: State) -> None:

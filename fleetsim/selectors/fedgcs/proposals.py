@@ -71,14 +71,14 @@ def propose(
         if settings.choice == "representation":
             path = path[-1:]
         generated = [
-            found
+            tokens
             for states in path
-            for found in decode(network, states, is_allowed, wanted, settings)
+            for tokens in decode(network, states, is_allowed, wanted, settings)
         ]
         if settings.choice == "representation":
             sets, estimates = generated, curve[-1]
         else:
-            sets = list({frozenset(found.tolist()): found for found in generated}.values())
+            sets = list({frozenset(tokens.tolist()): tokens for tokens in generated}.values())
             estimates = estimates_of(network, sets, generator)
     best_first = np.argsort(-estimates, kind="stable")
     distinct = {frozenset(sets[i].tolist()): i for i in best_first[::-1].tolist()}
@@ -122,6 +122,6 @@ def estimates_of(
     network: Network, sets: Sequence[IntArray], generator: np.random.Generator
 ) -> FloatArray:
     """Return the estimate of each set [n], a mean over random orders of its tokens."""
-    orders = [generator.permutation(found) for found in sets for _ in range(_NUM_ORDERS)]
+    orders = [generator.permutation(tokens) for tokens in sets for _ in range(_NUM_ORDERS)]
     estimates = networks.numbers(network.estimate(network.encode(network.tokens(orders))))
     return np.asarray(estimates.reshape(len(sets), _NUM_ORDERS).mean(axis=1))

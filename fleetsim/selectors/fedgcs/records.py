@@ -195,8 +195,8 @@ class ScoreScale(NamedTuple):
             worst_score=0.0,
             best_score=0.0,
         )
-        found = scale.scores(records, rules)
-        return scale._replace(worst_score=float(found.min()), best_score=float(found.max()))
+        values = scale.scores(records, rules)
+        return scale._replace(worst_score=float(values.min()), best_score=float(values.max()))
 
     def scores(self, records: SelectionRecords, rules: FedGCSKeys) -> FloatArray:
         """Return (1) of each record [R], with the budgets of this scale and the rules' exponents.
@@ -219,7 +219,7 @@ class ScoreScale(NamedTuple):
 
     def targets(self, records: SelectionRecords, rules: FedGCSKeys) -> FloatArray:
         """Return the scores as the evaluator learns them; beyond [0, 1] outside of the fit [R]."""
-        found = self.scores(records, rules)
+        values = self.scores(records, rules)
         if rules.target == "min_max":
-            found = scaled(found, self.worst_score, self.best_score)
-        return found
+            values = scaled(values, self.worst_score, self.best_score)
+        return values

@@ -25,12 +25,12 @@ from fleetsim.contracts import (
     State,
 )
 from fleetsim.errors import ScenarioError
+from fleetsim.selectors.configured_selector import SelectorWithDiagnostics, known
 from fleetsim.selectors.declared_state import Column, Scalar
 from fleetsim.selectors.fedgcs.policy import Policy, require_form
 from fleetsim.selectors.fedgcs.records import NO_RECORDS, ScoreScale, SelectionRecords
 from fleetsim.selectors.fedgcs.settings import FedGCSKeys
 from fleetsim.selectors.fedgcs.surrogate import surrogate_records
-from fleetsim.selectors.known_numbers import TellingSelector, known
 from fleetsim.selectors.learned_weights import weights_for
 from fleetsim.selectors.probing import accuracy_of
 from fleetsim.selectors.requirements import require_validation
@@ -48,7 +48,7 @@ class FedGCSSettings(FedGCSKeys):
         return FedGCSSelector(self)
 
 
-class FedGCSSelector(TellingSelector[FedGCSSettings]):
+class FedGCSSelector(SelectorWithDiagnostics[FedGCSSettings]):
     """Selector with records, networks, and columns over the fleet [N] for surrogate records.
 
     `_scale` is the `ScoreScale` of the networks; it is empty without any, and for surrogates.
@@ -148,8 +148,8 @@ class FedGCSSelector(TellingSelector[FedGCSSettings]):
     def learned(self) -> State:
         """Return records, networks, what is known of clients, and the number of fits."""
         of_the_run = ("num_since_fit", "wanted", "accuracy")
-        own = {name: x for name, x in super().state().items() if name not in of_the_run}
-        return own | self._policy.arrays()
+        kept = {name: x for name, x in super().state().items() if name not in of_the_run}
+        return kept | self._policy.arrays()
 
     def take_up(self, learned: State) -> None:
         """Continue from what `learned` returned."""
@@ -164,10 +164,10 @@ class FedGCSSelector(TellingSelector[FedGCSSettings]):
         """Return the best proposal of candidates; empty if there is none."""
         settings = self._settings
         is_candidate = self._mask(view.candidates)
-        found = self._policy.proposed(is_candidate, view.wanted, settings, generator)
-        if found is None:
+        result = self._policy.proposed(is_candidate, view.wanted, settings, generator)
+        if result is None:
             return np.empty(0, dtype=np.int64)
-        sets, self.last_proposals = found
+        sets, self.last_proposals = result
         seen = self._policy.seen() if settings.repeats == "avoided" else set()
         for clients, estimate in zip(sets, self.last_proposals.estimates, strict=True):
             if frozenset(clients.tolist()) not in seen:

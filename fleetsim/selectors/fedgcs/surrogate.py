@@ -34,8 +34,8 @@ def surrogate_records(
     Utilities U, and seconds and joules of the last delivered task, are of every client [N], NaN
     where not known. A set has `size` clients, or all if there are fewer.
 
-    >>> told, unknown = np.array([2.0, np.nan, 6.0]), np.random.Generator(np.random.Philox(0))
-    >>> one = surrogate_records(told, 10.0 * told, told, 1, 3, unknown)
+    >>> known, dice = np.array([2.0, np.nan, 6.0]), np.random.Generator(np.random.Philox(0))
+    >>> one = surrogate_records(known, 10.0 * known, known, 1, 3, dice)
     >>> one.performance.tolist(), one.latency_s.tolist(), one.energy_j.tolist()
     ([0.5], [60.0], [12.0])
     """

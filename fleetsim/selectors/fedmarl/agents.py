@@ -44,13 +44,13 @@ def first_network(seed: int, hidden: int) -> dict[str, Floats32]:
 def checked_network(arrays: State, hidden: int) -> dict[str, Floats32]:
     """Return the network of a weight file with as many hidden units."""
     shapes = {name: array.shape for name, array in first_network(0, hidden).items()}
-    found = {name: array.shape for name, array in arrays.items()}
-    if found.keys() == shapes.keys() and found["hidden/bias"] != (hidden,):
+    given = {name: array.shape for name, array in arrays.items()}
+    if given.keys() == shapes.keys() and given["hidden/bias"] != (hidden,):
         raise ScenarioError(
             f"server.selector.hidden: the weights have {arrays['hidden/bias'].size} hidden units,"
             f" not {hidden}; set hidden to that number"
         )
-    if found != shapes or not all(np.isfinite(array).all() for array in arrays.values()):
+    if given != shapes or not all(np.isfinite(array).all() for array in arrays.values()):
         raise ScenarioError(
             "server.selector.weights: these are no finite weights of agents with"
             f" {NUM_FEATURES} inputs and {_ACTIONS} actions; train with `fleetsim selector train"
@@ -114,8 +114,8 @@ class Agents:
         ends = np.cumsum([len(each.next_states) for each in transitions])[:-1]
         return np.array(
             [
-                team_target(each.reward, own, each.next_wanted, self._settings.discount)
-                for each, own in zip(transitions, np.split(values, ends), strict=True)
+                team_target(each.reward, of_agents, each.next_wanted, self._settings.discount)
+                for each, of_agents in zip(transitions, np.split(values, ends), strict=True)
             ]
         )
 

@@ -34,6 +34,7 @@ from fleetsim.contracts import (
 from fleetsim.errors import ScenarioError
 from fleetsim.selectors import learned_weights, probing
 from fleetsim.selectors.baselines.uniform import random_clients
+from fleetsim.selectors.configured_selector import SelectorWithDiagnostics, known
 from fleetsim.selectors.declared_state import Column, Scalar
 from fleetsim.selectors.fedmarl.agents import Agents, checked_network, first_network
 from fleetsim.selectors.fedmarl.equations import (
@@ -51,7 +52,6 @@ from fleetsim.selectors.fedmarl.equations import (
 from fleetsim.selectors.fedmarl.observations import agent_states
 from fleetsim.selectors.fedmarl.replay import NO_STATES, Transition
 from fleetsim.selectors.fedmarl.settings import FedMarlKeys
-from fleetsim.selectors.known_numbers import TellingSelector, known
 from fleetsim.selectors.requirements import require_validation
 from fleetsim.selectors.tie_breaking import best, tie_keys
 
@@ -79,7 +79,7 @@ class Choice:
     """Last report of each client that was asked, whether it answered or not [p]."""
 
 
-class FedMarlSelector(TellingSelector[FedMarlSettings]):
+class FedMarlSelector(SelectorWithDiagnostics[FedMarlSettings]):
     """Selector with columns over the fleet [N] and a team of agents.
 
     `_last_states`, `_last_continues` and `_last_reward` are of the round before. They become a
@@ -138,8 +138,8 @@ class FedMarlSelector(TellingSelector[FedMarlSettings]):
         # A client is asked again where a choice found no candidate.
         probes = {r.client: r for r in view.reports if r.purpose is Purpose.PROBE}
         answers = {client: report for client, report in probes.items() if report.is_delivered}
-        told = [client for client, report in sorted(answers.items()) if _is_finite(report.loss)]
-        clients = _among(np.array(told, dtype=np.int64), view.candidates)
+        answered = [client for client, report in sorted(answers.items()) if _is_finite(report.loss)]
+        clients = _among(np.array(answered, dtype=np.int64), view.candidates)
         if clients.size == 0:
             return self._unfiltered(view, answers)
         states = self._states([answers[client] for client in clients.tolist()], clients, view.round)
@@ -235,9 +235,9 @@ class FedMarlSelector(TellingSelector[FedMarlSettings]):
         """Return the differences, infinite where an agent explores [n]."""
         self._agents.num_choices += 1
         generator = rng.stream(self._fleet.seed, "select/fedmarl/exploration", round_)
-        explores, says_continue = generator.random((2, self._size))[:, clients]
-        coin = np.where(says_continue < 0.5, np.inf, -np.inf)
-        return np.where(explores < chance, coin, advantage)
+        explores, coins = generator.random((2, self._size))[:, clients]
+        outcomes = np.where(coins < 0.5, np.inf, -np.inf)
+        return np.where(explores < chance, outcomes, advantage)
 
     def _reward(self, choice: Choice, outcome: RoundOutcome, before: float, after: float) -> float:
         """Return the reward of the agents for a round, with the accuracies before and after it.

@@ -143,11 +143,11 @@ class OortSettings(OortOptions):
 
     kind: Literal["oort"] = "oort"
     profile: Profile = "paper"
-    """Source of the figures for settings that are not given."""
+    """Source of the values for settings that are not given."""
 
     @model_validator(mode="before")
     @classmethod
-    def _figures_of_the_profile(cls, given: Any) -> Any:
+    def _values_of_the_profile(cls, given: Any) -> Any:
         if not isinstance(given, dict):
             return given
         profile = PROFILES.get(str(given.get("profile")))

@@ -22,13 +22,13 @@ BUSY = IDLE + 2 * 24
 
 
 def ready(size=4, *, accuracy=0.5, fleet=None, **settings):
-    """A fleet and a selector that explores only if it is told to."""
+    """A fleet and a selector that explores only on request."""
     chosen = AutoFLSettings(**{"exploration": 0.0, "ties": "lowest_id"} | settings)
     return met(chosen, (10,) * size, validation=Evaluation(accuracy, 1.0), **fleet or {})
 
 
-def answer(client, **told):
-    return report_of(client, purpose=Purpose.PROBE)._replace(resources=resources_of(**told))
+def answer(client, **resources):
+    return report_of(client, purpose=Purpose.PROBE)._replace(resources=resources_of(**resources))
 
 
 def silence(client):
@@ -88,8 +88,9 @@ def test_two_rounds_by_hand():
     # Q = 36.9 + 0.9 (-60 + 3.69 - 36.9) = -46.989, so that another level is the best now.
     end(selector, 2, {0: 4.0, 1: None}, 0.4)
     # Expected: 36.9 of client 0, and 0 of client 1 in its new state. Of 36.9 then 0.1 counts.
-    told = selector.diagnostics()
-    assert told == pytest.approx({"expected": 18.45, "reward": -60.0, "realised": -60.0 + 3.69})
+    assert selector.diagnostics() == pytest.approx(
+        {"expected": 18.45, "reward": -60.0, "realised": -60.0 + 3.69}
+    )
     assert choose(fleet, selector, 3, [answer(0)]) == {0: 0.8}
     assert rows_of(selector.state())[IDLE][0] == pytest.approx(-46.989)
     assert NUM_STATES + BUSY not in rows_of(selector.state())
@@ -171,7 +172,7 @@ def test_tables_of_a_file_are_those_of_its_clients(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("change", "message"),
     [
         ({"clock_levels": np.array([1.0, 0.5])}, r"clock_levels: .* trained for \[1\.0, 0\.5\]"),
         ({"are_shared": np.array(True)}, "tables: own, but the tables were trained as category"),
@@ -179,10 +180,10 @@ def test_tables_of_a_file_are_those_of_its_clients(tmp_path):
         ({"rows": np.array([-4])}, "no Q-tables of autofl: rows must ascend"),
     ],
 )
-def test_tables_that_do_not_fit_are_refused(change, says):
+def test_tables_that_do_not_fit_are_refused(change, message):
     _, selector = ready()
 
-    with pytest.raises(ScenarioError, match=says):
+    with pytest.raises(ScenarioError, match=message):
         selector.take_up(trained() | change)
 
 

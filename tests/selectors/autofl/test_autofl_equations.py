@@ -70,16 +70,16 @@ def test_what_is_no_quantity_has_no_state(part, value):
 
 def test_rewards_by_hand():
     # 52 % after 50 %: 52 + 10 * 2 = 72, less 3 J of the cohort and the joules of each.
-    own_j = np.array([2.0, 4.0])
+    local_j = np.array([2.0, 4.0])
 
-    assert rewards(0.52, 0.5, own_j, 3.0) == pytest.approx([67.0, 65.0])
+    assert rewards(0.52, 0.5, local_j, 3.0) == pytest.approx([67.0, 65.0])
     # The other reading, alpha = 10 and beta = 100: 520 + 200.
-    other = rewards(0.52, 0.5, own_j, 3.0, accuracy_weight=10.0, gain_weight=100.0)
+    other = rewards(0.52, 0.5, local_j, 3.0, accuracy_weight=10.0, gain_weight=100.0)
     assert other == pytest.approx([715.0, 713.0])
     # With half a joule as unit 5 J and 7 J count as 10 and 14.
-    assert rewards(0.52, 0.5, own_j, 3.0, unit_j=0.5) == pytest.approx([62.0, 58.0])
+    assert rewards(0.52, 0.5, local_j, 3.0, unit_j=0.5) == pytest.approx([62.0, 58.0])
     # An accuracy that stays is no fall.
-    assert rewards(0.5, 0.5, own_j, 3.0).tolist() == [45.0, 43.0]
+    assert rewards(0.5, 0.5, local_j, 3.0).tolist() == [45.0, 43.0]
 
 
 def test_where_accuracy_fell_all_have_what_is_missing_to_100_per_cent():

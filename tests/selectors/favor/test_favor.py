@@ -191,32 +191,34 @@ def test_a_round_without_an_accuracy_teaches_nothing():
 @pytest.mark.parametrize(("sync_in", "updates"), [("rounds", {2, 4}), ("episodes", set())])
 def test_the_target_network_is_copied_every_so_many_rounds(sync_in, updates):
     fleet, selector = ready(sync_in=sync_in, sync_every=2)
-    found = set()
+    copied_after = set()
     for round_ in range(1, 6):
         pair = chosen(fleet, selector, round_)
         observe(selector, round_, [delivered(client, [round_, 1.0, 0.0]) for client in pair])
         state = selector.state()
         key = "hidden.weight"
         if (state[f"network/target/{key}"] == state[f"network/online/{key}"]).all():
-            found.add(round_)
+            copied_after.add(round_)
 
-    assert found == updates
+    assert copied_after == updates
 
 
 def test_the_target_network_is_copied_every_so_many_episodes():
-    learned, found = None, []
+    learned, copied_after = None, []
     for episode in range(5):
         fleet, selector = ready(sync_in="episodes", sync_every=2, seed=episode)
         if learned is not None:
             selector.take_up(learned)
             state = selector.learned()
             key = "hidden.weight"
-            found.append((state[f"network/target/{key}"] == state[f"network/online/{key}"]).all())
+            copied_after.append(
+                (state[f"network/target/{key}"] == state[f"network/online/{key}"]).all()
+            )
         pair = chosen(fleet, selector)
         observe(selector, 1, [delivered(client, [1.0, 1.0, 0.0]) for client in pair])
         learned = selector.learned()
 
-    assert found == [False, True, False, True]
+    assert copied_after == [False, True, False, True]
 
 
 def test_two_episodes_of_one_seed_explore_differently():
@@ -349,24 +351,24 @@ def test_the_mean_value_of_the_cohort_and_its_target_are_told():
     before = values_of(selector)
     observe(selector, 1, [delivered(c, [1.0, 1.0, 0.0]) for c in clients], accuracy=0.5)
     after = values_of(selector)
-    told = selector.diagnostics()
+    diagnostics = selector.diagnostics()
 
     # Without a step the target network is still a copy, so that its largest value is the next one.
     gained = 64.0 ** (0.5 - 0.9) - 1.0
-    assert told.keys() == {"expected", "realised", "reward", "exploration"}
-    assert told["expected"] == pytest.approx(before[clients].mean(), abs=1e-6)
-    assert told["realised"] == pytest.approx(gained + 0.5 * after.max(), abs=1e-6)
-    assert told["reward"] == pytest.approx(gained)
-    assert told["exploration"] == pytest.approx(0.3)
+    assert diagnostics.keys() == {"expected", "realised", "reward", "exploration"}
+    assert diagnostics["expected"] == pytest.approx(before[clients].mean(), abs=1e-6)
+    assert diagnostics["realised"] == pytest.approx(gained + 0.5 * after.max(), abs=1e-6)
+    assert diagnostics["reward"] == pytest.approx(gained)
+    assert diagnostics["exploration"] == pytest.approx(0.3)
 
 
 def test_the_target_of_the_last_round_of_an_episode_is_its_reward_and_losses_are_told():
     fleet, selector = ready(batch_size=2)
     clients = chosen(fleet, selector)
     observe(selector, 1, [delivered(c) for c in clients], accuracy=0.95)
-    told = selector.diagnostics()
-    assert told["realised"] == told["reward"] == pytest.approx(64.0**0.05 - 1.0)
-    assert told["loss"] > 0.0
+    diagnostics = selector.diagnostics()
+    assert diagnostics["realised"] == diagnostics["reward"] == pytest.approx(64.0**0.05 - 1.0)
+    assert diagnostics["loss"] > 0.0
 
     # The rest of the run uses the policy.
     clients = chosen(fleet, selector, 2)

@@ -37,13 +37,13 @@ def test_axes_and_coordinates_are_those_of_a_singular_value_decomposition(
     models = models_of(num_models, size)
     left, lengths, right = np.linalg.svd(models - models.mean(axis=0, dtype=np.float64))
     mean, axes = principal_axes(list(models), num_axes)
-    found = coordinates(list(models), mean, axes)
+    points = coordinates(list(models), mean, axes)
 
     np.testing.assert_allclose(mean, models.mean(axis=0, dtype=np.float64))
     # An axis has no sign: here its largest coordinate is positive.
     expected = left[:, :num_axes] * lengths[:num_axes]
     sign = np.sign(expected[np.abs(expected).argmax(axis=0), np.arange(num_axes)])
-    np.testing.assert_allclose(found, expected * sign, atol=1e-5)
+    np.testing.assert_allclose(points, expected * sign, atol=1e-5)
     np.testing.assert_allclose(axes, right[:num_axes] * sign[:, None], atol=1e-6)
 
 
@@ -55,10 +55,10 @@ def test_standardised_parameters_have_the_axes_of_their_correlations():
     standard = (models - models.mean(axis=0, dtype=np.float64)) / spread
     _, lengths, _ = np.linalg.svd(standard)
     mean, axes = principal_axes(list(models), 4, "standard")
-    found = coordinates(list(models), mean, axes)
+    points = coordinates(list(models), mean, axes)
 
-    np.testing.assert_allclose(np.sqrt((found**2).sum(axis=0)), lengths[:4], rtol=1e-5)
-    np.testing.assert_allclose(found.T @ found, np.diag(lengths[:4] ** 2), atol=1e-3)
+    np.testing.assert_allclose(np.sqrt((points**2).sum(axis=0)), lengths[:4], rtol=1e-5)
+    np.testing.assert_allclose(points.T @ points, np.diag(lengths[:4] ** 2), atol=1e-3)
     assert (axes[:, 2] == 0.0).all()
 
 

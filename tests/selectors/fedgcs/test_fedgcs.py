@@ -90,7 +90,7 @@ def test_rounds_that_say_nothing_are_not_recorded():
     fleet, selector = ready()
     selector.select(view_of(fleet))
     selector.observe(finished(1, []))
-    selector.observe(finished(1, [0, 1, 2, 3]))  # more than were wanted
+    selector.observe(finished(1, [0, 1, 2, 3]))  # more than requested
     selector.observe(dataclasses.replace(finished(1, [1]), validation=Evaluation(None, None)))
     selector.observe(finished(1, [1], accuracy=float("nan")))
 
@@ -168,9 +168,9 @@ def test_repeats_can_be_avoided():
     for round_ in range(6, 20):
         seen = {frozenset(s.tolist()) for s in records_of(selector).selections}
         (chosen,) = play(fleet, selector, 1, first=round_)
-        found = selector.last_proposals
-        assert found is not None
-        is_new = [frozenset(tokens.tolist()) not in seen for tokens in found.sets]
+        proposals = selector.last_proposals
+        assert proposals is not None
+        is_new = [frozenset(tokens.tolist()) not in seen for tokens in proposals.sets]
         assert frozenset(chosen) not in seen or not any(is_new)
 
 
@@ -181,11 +181,11 @@ def test_orders_of_the_starts_differ_between_rounds_and_follow_from_the_seed(tmp
         fleet, selector = met(
             FedGCSSettings(**SMALL, learning=False, weights=path), [10] * NUM, seed=seed
         )
-        found = []
+        result = []
         for round_ in (1, 2):
             selector.select(view_of(fleet, round_=round_))
-            found.append(selector.last_proposals.curve.tolist())
-        return found
+            result.append(selector.last_proposals.curve.tolist())
+        return result
 
     one = curves(1)
     assert one == curves(1)
@@ -236,7 +236,7 @@ def test_what_was_learned_goes_on_in_another_run():
 def test_a_policy_is_a_weight_file_for_these_clients(tmp_path):
     fleet, first = ready(warm_up_rounds=4)
     play(fleet, first, 5)
-    path = tmp_path / "own.safetensors"
+    path = tmp_path / "policy.safetensors"
     path.write_bytes(WeightFile("fedgcs", {"any": first.policy()}).encoded())
     _, second = ready(learning=False, weights=str(path))
     view = view_of(fleet, round_=6)
@@ -272,11 +272,11 @@ def test_every_choice_is_that_of_plain_python(changes, tmp_path):
     weights = WeightFile.decoded(path.read_bytes()).weights["any"]
     settings = FedGCSSettings(learning=False, weights=str(path), step_size=2.0, steps=2)
     settings = settings.model_copy(update={"starts": 4} | changes)
-    own = {name[8:]: array for name, array in weights.items() if name.startswith("network/")}
+    network = {name[8:]: array for name, array in weights.items() if name.startswith("network/")}
     records = SelectionRecords.restored(weights)
     reference = FedGcs(
         settings,
-        own,
+        network,
         weights["known"].tolist(),
         [selection.tolist() for selection in records.selections],
         records.performance.tolist(),  # all cost the same

@@ -48,7 +48,7 @@ def trained():
         held_out_fraction=0.2,
     )
     records = additive_records(200, 12, 5)
-    told = []
+    progress = []
     result = fit(
         records,
         num_clients=12,
@@ -56,9 +56,9 @@ def trained():
         seed=1,
         epochs=25,
         has_control=True,
-        on_progress=lambda done, planned: told.append((done, planned)),
+        on_progress=lambda done, planned: progress.append((done, planned)),
     )
-    return records, result, told
+    return records, result, progress
 
 
 @pytest.mark.slow
@@ -84,18 +84,18 @@ def test_the_decoder_generates_the_encoded_sets(trained):
     network, known = network_of(result.weights)
     tokens = [np.searchsorted(known, selection) for selection in records.selections[:20]]
     encoded = network.encode(network.tokens(tokens))
-    found = decode(network, encoded, np.ones(known.size, dtype=np.bool_), 12, FedGCSKeys())
-    right = [set(a.tolist()) == set(b.tolist()) for a, b in zip(found, tokens, strict=True)]
+    decoded = decode(network, encoded, np.ones(known.size, dtype=np.bool_), 12, FedGCSKeys())
+    right = [set(a.tolist()) == set(b.tolist()) for a, b in zip(decoded, tokens, strict=True)]
 
     assert sum(right) >= 15
 
 
 def test_progress_counts_the_epochs_of_both_fits(trained):
-    told = trained[2]
+    progress = trained[2]
 
-    assert told[0] == (1, 50)
-    assert told[-1] == (50, 50)
-    assert [done for done, _ in told] == sorted(done for done, _ in told)
+    assert progress[0] == (1, 50)
+    assert progress[-1] == (50, 50)
+    assert [done for done, _ in progress] == sorted(done for done, _ in progress)
 
 
 def test_a_fit_follows_from_its_seed_whatever_the_number_of_threads():

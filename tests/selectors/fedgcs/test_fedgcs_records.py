@@ -79,14 +79,14 @@ def test_surrogates_score_sets_by_what_clients_told():
     seconds, joules = np.array([10.0, 30.0, 20.0, np.nan]), np.array([1.0, 2.0, 6.0, np.nan])
     dice = np.random.Generator(np.random.Philox(1))
     records = surrogate_records(utility, seconds, joules, 50, 2, dice)
-    worth, told_s, told_j = [0.0, 0.5, 1.0, 0.5], [10.0, 30.0, 20.0, 20.0], [1.0, 2.0, 6.0, 3.0]
+    worth, filled_s, filled_j = [0.0, 0.5, 1.0, 0.5], [10.0, 30.0, 20.0, 20.0], [1.0, 2.0, 6.0, 3.0]
 
     assert len(records) == 50
     assert records.clients.tolist() == [0, 1, 2, 3]
     for i, (a, b) in enumerate(selection.tolist() for selection in records.selections):
         assert records.performance[i] == pytest.approx((worth[a] + worth[b]) / 2)
-        assert records.latency_s[i] == max(told_s[a], told_s[b])
-        assert records.energy_j[i] == pytest.approx(told_j[a] + told_j[b])
+        assert records.latency_s[i] == max(filled_s[a], filled_s[b])
+        assert records.energy_j[i] == pytest.approx(filled_j[a] + filled_j[b])
 
 
 def test_there_are_no_surrogates_before_a_client_is_known():

@@ -99,12 +99,14 @@ def test_a_proposed_round_tells_its_estimate_the_ascent_and_the_score():
     proposals = selector.last_proposals
     # This round is fitted to at once, which gives the networks another scale.
     selector.observe(finished(5, chosen, 0.7, 45.0))
-    told = selector.diagnostics()
+    diagnostics = selector.diagnostics()
 
     assert len(records_of(selector)) == 5
-    assert told["expected"] == proposals.estimates[0]
-    assert told["ascent"] == pytest.approx([sum(step) / 4 for step in proposals.curve.tolist()])
-    assert told["realised"] == pytest.approx(realised(fitted, 0.7, 45.0, 7.0 * len(chosen)))
+    assert diagnostics["expected"] == proposals.estimates[0]
+    assert diagnostics["ascent"] == pytest.approx(
+        [sum(step) / 4 for step in proposals.curve.tolist()]
+    )
+    assert diagnostics["realised"] == pytest.approx(realised(fitted, 0.7, 45.0, 7.0 * len(chosen)))
 
 
 def test_another_set_than_the_proposed_one_has_a_score_and_no_estimate(tmp_path):

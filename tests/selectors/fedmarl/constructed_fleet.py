@@ -69,10 +69,10 @@ def trained(
     return learned
 
 
-def _report(client: int, purpose: Purpose, compute_s: Any, upload_s: float, loss: Any) -> Report:
+def _report(client: int, purpose: Purpose, computing_s: Any, upload_s: float, loss: Any) -> Report:
     """Report of a client, whose seconds and loss are among those of all."""
-    own_s = float(compute_s[client])
+    compute_s = float(computing_s[client])
     report = rounds.report_of(
-        client, loss=loss[client], duration_s=own_s + upload_s, num_samples=40, purpose=purpose
+        client, loss=loss[client], duration_s=compute_s + upload_s, num_samples=40, purpose=purpose
     )
-    return report._replace(compute_s=own_s, upload_s=upload_s)
+    return report._replace(compute_s=compute_s, upload_s=upload_s)

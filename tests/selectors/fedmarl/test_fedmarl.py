@@ -232,11 +232,11 @@ def test_transitions_come_back_from_their_state():
     assert transitions_of(state_of([])) == []
 
     given = transitions(4)
-    for found, expected in zip(transitions_of(state_of(given)), given, strict=True):
-        np.testing.assert_array_equal(found.states, expected.states)
-        np.testing.assert_array_equal(found.continues, expected.continues)
-        np.testing.assert_array_equal(found.next_states, expected.next_states)
-        assert (found.reward, found.next_wanted) == (expected.reward, expected.next_wanted)
+    for restored, expected in zip(transitions_of(state_of(given)), given, strict=True):
+        np.testing.assert_array_equal(restored.states, expected.states)
+        np.testing.assert_array_equal(restored.continues, expected.continues)
+        np.testing.assert_array_equal(restored.next_states, expected.next_states)
+        assert (restored.reward, restored.next_wanted) == (expected.reward, expected.next_wanted)
 
 
 # --- what it refuses, and weights -----------------------------------------------------------------
@@ -311,17 +311,17 @@ def test_reward_loss_and_exploration_are_told_while_agents_learn():
         candidates=5, batch_size=1, steps_per_round=1, exploration_decay_rounds=4
     )
     fleet, selector = met(settings, (10,) * 5, validation=KNOWN)
-    told = []
+    diagnostics = []
     for round_, accuracy in ((1, 0.6), (2, 0.7)):
         reports = [probe_of(client, loss) for client, loss in LOSSES.items()]
         answer = selector.select(view_of(fleet, round_=round_, reports=reports))
         outcome = outcome_of(round_, [report_of(client) for client in answer.clients.tolist()])
         selector.observe(replace(outcome, validation=Evaluation(accuracy, 1.0)))
-        told.append(selector.diagnostics())
-        assert told[-1]["reward"] == selector.state()["last_reward"]
+        diagnostics.append(selector.diagnostics())
+        assert diagnostics[-1]["reward"] == selector.state()["last_reward"]
 
-    assert told[0].keys() == {"expected", "reward", "exploration"}
-    assert told[1]["loss"] == pytest.approx(told[0]["reward"] ** 2, rel=1e-5)
-    assert [each["expected"] for each in told] == [0.0, 0.0]
-    assert told[0]["exploration"] == 1.0
-    assert told[1]["exploration"] == pytest.approx(1.0 - 0.95 / 4)
+    assert diagnostics[0].keys() == {"expected", "reward", "exploration"}
+    assert diagnostics[1]["loss"] == pytest.approx(diagnostics[0]["reward"] ** 2, rel=1e-5)
+    assert [each["expected"] for each in diagnostics] == [0.0, 0.0]
+    assert diagnostics[0]["exploration"] == 1.0
+    assert diagnostics[1]["exploration"] == pytest.approx(1.0 - 0.95 / 4)

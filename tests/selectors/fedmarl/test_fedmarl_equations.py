@@ -62,8 +62,8 @@ def test_reward_by_hand():
     weights = {"accuracy_weight": 2.0, "latency_weight": 0.2, "traffic_weight": 0.1}
 
     # 2 (U(0.8) - U(0.6)) - 0.2 * 16 - 0.1 * 150, U(0.8) = 1.390924 and U(0.6) = 1.046156.
-    found = reward(0.8, 0.6, 16.0, 150.0, **weights)
-    assert found == pytest.approx(2 * (1.390924 - 1.046156) - 3.2 - 15.0, abs=1e-5)
+    result = reward(0.8, 0.6, 16.0, 150.0, **weights)
+    assert result == pytest.approx(2 * (1.390924 - 1.046156) - 3.2 - 15.0, abs=1e-5)
     assert reward(0.6, 0.6, 0.0, 0.0, **weights) == 0.0
     assert reward(0.5, 0.6, 0.0, 0.0, **weights) < 0.0
 

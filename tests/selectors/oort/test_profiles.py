@@ -10,7 +10,7 @@ from fleetsim.selectors.oort.selector import OortSettings
 PAGE = Path(__file__).parents[3] / "docs" / "selectors.md"
 
 
-def figures(column: int) -> dict[str, str]:
+def values(column: int) -> dict[str, str]:
     """A column of the table in docs/selectors.md that compares the published versions."""
     section = PAGE.read_text().split("| figure | here |", 1)[1]
     rows = re.findall(r"^\| (.+) \|$", section, re.M)
@@ -19,8 +19,8 @@ def figures(column: int) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(("profile", "column"), [("oort_repo", 3), ("fedscale", 4)])
-def test_profiles_have_the_figures_of_the_table_in_the_docs(profile, column):
-    table, settings = figures(column), OortSettings(profile=profile)
+def test_profiles_have_the_values_of_the_table_in_the_docs(profile, column):
+    table, settings = values(column), OortSettings(profile=profile)
 
     assert table["exploration"] == (
         f"{settings.exploration_fraction}, {settings.exploration_decay}, "
