@@ -15,7 +15,7 @@ from fleetsim.selectors.fedmarl.agents import Agents, first_network
 from fleetsim.selectors.fedmarl.replay import NO_STATES, Transition, state_of, transitions_of
 from fleetsim.selectors.fedmarl.selector import FedMarlSettings
 from fleetsim.selectors.learned_weights import ANY_CLIENTS, WeightFile
-from tests.selectors.references.fedmarl import FedMarl
+from tests.selectors.references.networks import FedMarl
 from tests.selectors.references.referee import Refereed
 from tests.selectors.references.stage import Stage
 from tests.selectors.rounds import met, outcome_of, report_of, view_of
