@@ -98,36 +98,28 @@ def test_a_record_is_a_round_counted_by_hand(four_runs):
 def test_the_cost_of_collecting_is_that_of_the_runs_with_their_probes(four_runs):
     study, store = four_runs
     (first, _) = collected(study, store, RecordRequest()).values()
-
     runs = [store.open(planned) for planned in study.runs if planned.seed == 5]
-    assert first.energy_j == pytest.approx(
-        sum(each.rounds["energy_j"].sum() for each in runs if each is not None)
-    )
-    assert first.virtual_s == pytest.approx(
-        sum(each.rounds["finished_at_s"].iloc[-1] for each in runs if each is not None)
-    )
+    rounds = [each.rounds for each in runs if each is not None]
+
+    assert first.energy_j == pytest.approx(sum(each["energy_j"].sum() for each in rounds))
+    assert first.virtual_s == pytest.approx(sum(each["finished_at_s"].iloc[-1] for each in rounds))
 
 
-def test_arms_and_numbers_can_be_asked_for(four_runs):
+def test_arms_and_numbers_can_be_asked_for_and_what_is_missing_is_named(four_runs, tmp_path):
     study, store = four_runs
-
     result = collected(study, store, RecordRequest(per_arm=3, arms=("random",)))
 
     assert [each.num_by_arm for each in result.values()] == [{"random": 3}] * 2
-    with pytest.raises(ScenarioError, match="'random' has 4 records, 5 are asked for"):
-        collected(study, store, RecordRequest(per_arm=5))
-    with pytest.raises(ScenarioError, match="no arm 'oort'; it has random, pow-d"):
-        collected(study, store, RecordRequest(arms=("oort",)))
-
-
-def test_a_run_that_is_missing_is_named_with_the_command(four_runs, tmp_path):
-    study, _ = four_runs
-
-    command = re.escape(f"`fleetsim study run {study.source}`")
-    with pytest.raises(ScenarioError, match=rf"random, seed 5 is not complete; run {command}"):
-        collected(study, RunStore(tmp_path), RecordRequest())
-
     assert study.source.endswith("study.yaml")  # the study is named `records`
+    command = re.escape(f"`fleetsim study run {study.source}`")
+    for request, store_, message in (
+        (RecordRequest(per_arm=5), store, "'random' has 4 records, 5 are asked for"),
+        (RecordRequest(arms=("oort",)), store, "no arm 'oort'; it has random, pow-d"),
+        (RecordRequest(form="run"), store, "needs the same clients in every round"),
+        (RecordRequest(), RunStore(tmp_path), f"random, seed 5 is not complete; run {command}"),
+    ):
+        with pytest.raises(ScenarioError, match=message):
+            collected(study, store_, request)
 
 
 @pytest.mark.slow
@@ -141,13 +133,6 @@ def test_a_record_may_be_a_whole_run_of_a_fixed_set(tmp_path):
     assert result.records.energy_j.tolist() == [
         each.rounds["energy_total_j"].iloc[-1] for each in runs if each is not None
     ]
-
-
-def test_whole_runs_of_changing_sets_are_refused(four_runs):
-    study, store = four_runs
-
-    with pytest.raises(ScenarioError, match="needs the same clients in every round"):
-        collected(study, store, RecordRequest(form="run"))
 
 
 @pytest.mark.slow

@@ -74,26 +74,19 @@ def test_there_are_no_more_axes_than_models_tell_apart():
     mean, axes = principal_axes([equal, equal], 2)
     assert mean.tolist() == [1.0, 1.0]
     assert (axes == 0.0).all()
-
-
-def test_axes_of_no_model_are_refused():
     with pytest.raises(ValueError, match="at least one model, got 0"):
         principal_axes([], 2)
 
 
-def test_a_turn_is_found_again():
+def test_a_turn_is_found_again_and_keeps_all_distances_of_fewer_points_than_axes():
     draw = rng.stream(5, "tests/favor turn")
     turn, _ = np.linalg.qr(draw.normal(size=(4, 4)))
     points = draw.normal(size=(9, 4))
 
     np.testing.assert_allclose(turn_onto(points, points @ turn), turn, atol=1e-12)
-
-
-def test_with_fewer_points_than_axes_the_turn_keeps_all_distances():
-    points = np.array([[2.0, 0.0, 0.0]])
-    turn = turn_onto(points, np.array([[0.0, 0.0, 1.0]]))
-
-    np.testing.assert_allclose(points @ turn, [[0.0, 0.0, 2.0]], atol=1e-12)
+    point = np.array([[2.0, 0.0, 0.0]])
+    turn = turn_onto(point, np.array([[0.0, 0.0, 1.0]]))
+    np.testing.assert_allclose(point @ turn, [[0.0, 0.0, 2.0]], atol=1e-12)
     np.testing.assert_allclose(turn @ turn.T, np.eye(3), atol=1e-12)
 
 

@@ -49,26 +49,16 @@ def test_representations_and_estimates_are_those_of_the_equations(start):
 def test_the_joint_loss_of_a_batch_is_that_of_the_equations(start):
     network = tiny(start=start)
     plain = Net(network.arrays())
-    targets = [0.3, -0.2, 0.9]
+    tokens, targets = network.tokens(arrays_of(SEQUENCES)), [0.3, -0.2, 0.9]
     with torch.no_grad():
-        result = network.joint_losses(
-            network.tokens(arrays_of(SEQUENCES)), torch.tensor(targets), alpha=0.8
-        )
+        joint = network.joint_losses(tokens, torch.tensor(targets), alpha=0.8)
+        means = network.joint_losses(tokens, torch.zeros(3), 1.0, "mean").tolist()
+
     expected = plain.joint_loss(SEQUENCES, targets, alpha=0.8)
-
-    assert result.mean().item() == pytest.approx(expected, rel=1e-5)
-
-
-def test_the_loss_of_a_sequence_may_be_a_mean_over_its_tokens():
-    """Three clients and the end are four tokens, one client and the end two."""
-    network = tiny()
-    plain = Net(network.arrays())
-    tokens = network.tokens(arrays_of([[0, 3, 5], [4]]))
-    with torch.no_grad():
-        result = network.joint_losses(tokens, torch.zeros(2), 1.0, "mean").tolist()
-
-    expected = [plain.sequence_loss([0, 3, 5]) / 4, plain.sequence_loss([4]) / 2]
-    assert result == pytest.approx(expected, rel=1e-5)
+    assert joint.mean().item() == pytest.approx(expected, rel=1e-5)
+    # The end of a sequence is a token too.
+    per_token = [plain.sequence_loss(tokens) / (len(tokens) + 1) for tokens in SEQUENCES]
+    assert means == pytest.approx(per_token, rel=1e-5)
 
 
 @both_starts
@@ -163,12 +153,9 @@ def test_clients_keep_their_weights_when_others_become_known():
     first = old.estimate(old.encode(old.tokens(arrays_of([[0, 1]]))))
     later = new.estimate(new.encode(new.tokens(arrays_of([[1, 3]]))))
     assert first.item() == later.item()
-
-
-def test_a_client_that_left_the_records_is_forgotten():
-    old, new = tiny(3, seed=1), tiny(2, seed=2)
-    take_over(new, np.array([2, 9]), old, np.array([2, 4, 9]))
-
+    # Clients that left the records are forgotten.
+    fewer = tiny(2, seed=3)
+    take_over(fewer, np.array([1, 8]), new, np.array([1, 3, 5, 8]))
     np.testing.assert_array_equal(
-        new.arrays()["embedding.weight"], old.arrays()["embedding.weight"][[0, 2, 3]]
+        fewer.arrays()["embedding.weight"], has["embedding.weight"][[0, 3, 4]]
     )

@@ -165,15 +165,19 @@ def test_explorers_are_drawn_among_a_window_of_the_largest():
     assert exploration_pool(weights, 0, math.inf, keys).size == 5
 
 
-def test_the_authors_pacer_moves_the_percentile():
-    # W = 2: 4 + 6 = 10 before; now 10.9 (9 % more: flat), 9.1 (flat), 12 (neither), 61 (5 times).
-    assert paced_percentile(10.0, array(4, 6, 5, 5.9), 2, 5.0) == 15.0
-    assert paced_percentile(10.0, array(4, 6, 5, 4.1), 2, 5.0) == 15.0
-    assert paced_percentile(10.0, array(4, 6, 6, 6), 2, 5.0) == 10.0
-    assert paced_percentile(30.0, array(4, 6, 30, 31), 2, 5.0) == 25.0
-
-
-def test_the_percentile_stays_between_a_step_and_a_hundred():
-    assert paced_percentile(98.0, array(1, 1), 1, 5.0) == 100.0
-    assert paced_percentile(8.0, array(1, 9), 1, 5.0) == 5.0
-    assert paced_percentile(8.0, array(9, 1, 1), 2, 5.0) == 8.0
+@pytest.mark.parametrize(
+    ("percentile", "achieved", "window", "expected"),
+    [
+        # 4 + 6 = 10 before; now 10.9 (9 % more: flat), 9.1 (flat), 12 (neither), 61 (5 times).
+        (10.0, (4, 6, 5, 5.9), 2, 15.0),
+        (10.0, (4, 6, 5, 4.1), 2, 15.0),
+        (10.0, (4, 6, 6, 6), 2, 10.0),
+        (30.0, (4, 6, 30, 31), 2, 25.0),
+        # Between a step and a hundred; too few rounds.
+        (98.0, (1, 1), 1, 100.0),
+        (8.0, (1, 9), 1, 5.0),
+        (8.0, (9, 1, 1), 2, 8.0),
+    ],
+)
+def test_the_authors_pacer_moves_the_percentile(percentile, achieved, window, expected):
+    assert paced_percentile(percentile, array(*achieved), window, 5.0) == expected
