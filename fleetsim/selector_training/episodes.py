@@ -15,17 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fleetsim.contracts import (
-    Cohort,
-    FleetView,
-    IntArray,
-    LearningSelector,
-    ProbeRequest,
-    Progress,
-    RoundOutcome,
-    RoundView,
-    State,
-)
+from fleetsim.contracts import FleetView, LearningSelector, ProbeRequest, Progress, State
 from fleetsim.errors import ScenarioError
 from fleetsim.quoting import quoted
 from fleetsim.record import atomic_files
@@ -124,7 +114,7 @@ def learning(scenario: Scenario) -> Scenario:
 
 def _run_episode(
     scenario: Scenario,
-    selector: _Continued,
+    selector: Any,
     workers: int | None,
     on_progress: Callable[[Progress], None],
 ) -> Run:
@@ -172,31 +162,16 @@ def _saved(
 
 
 class _Continued:
-    """Selector that takes up what earlier episodes have learned."""
+    """Selector that takes up what earlier episodes have learned; the rest is the inner one's."""
 
     def __init__(self, inner: LearningSelector, learned: State | None) -> None:
-        self.inner = inner
-        self.needs_losses = inner.needs_losses
-        self.needs_probes = inner.needs_probes
-        self._learned = learned
+        self._inner, self._learned = inner, learned
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
 
     def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
-        requests = self.inner.setup(fleet)
+        requests = self._inner.setup(fleet)
         if self._learned is not None:
-            self.inner.take_up(self._learned)
+            self._inner.take_up(self._learned)
         return requests
-
-    def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
-        return self.inner.probe(view)
-
-    def select(self, view: RoundView) -> IntArray | Cohort:
-        return self.inner.select(view)
-
-    def observe(self, outcome: RoundOutcome) -> None:
-        self.inner.observe(outcome)
-
-    def state(self) -> State:
-        return self.inner.state()
-
-    def restore(self, state: State) -> None:
-        self.inner.restore(state)

@@ -94,17 +94,14 @@ SelectorSettings = Annotated[
 ]
 """Settings of any selector, distinguished by `kind`."""
 
-KINDS: dict[str, str] = {
-    str(settings.model_fields["kind"].default): str(settings.__doc__).splitlines()[0]
-    for settings in get_args(get_args(SelectorSettings)[0])
+_BY_KIND = {
+    cls.model_fields["kind"].default: cls for cls in get_args(get_args(SelectorSettings)[0])
 }
+
+KINDS: dict[str, str] = {kind: str(cls.__doc__).splitlines()[0] for kind, cls in _BY_KIND.items()}
 """Kinds of selectors, each with one line on the clients that it chooses."""
 
-
-DEMANDS: dict[str, Demands] = {
-    str(settings.model_fields["kind"].default): settings.demands
-    for settings in get_args(get_args(SelectorSettings)[0])
-}
+DEMANDS: dict[str, Demands] = {kind: cls.demands for kind, cls in _BY_KIND.items()}
 """Demands of each kind, by the setting that changes them."""
 
 

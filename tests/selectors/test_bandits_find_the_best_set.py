@@ -72,15 +72,11 @@ def play(network, tmp_path):
             "quickstart",
             [
                 f"task.dataset={{kind: folder, folder: {network}}}",
-                "task.partition={kind: natural}",
-                "task.model={kind: logistic}",
-                "task.local.epochs=1",
-                "task.local.batch_size=120",
+                *("task.partition={kind: natural}", "task.model={kind: logistic}"),
+                *("task.local.epochs=1", "task.local.batch_size=120", "fleet.usage={}"),
                 "task.local.optimizer={kind: sgd, learning_rate: 10.0}",
-                f"fleet.size={NUM_CLIENTS}",
-                "fleet.usage={}",
+                *(f"fleet.size={NUM_CLIENTS}", f"stop={{rounds: {slots}}}"),
                 f"server={{cohort: 2, selector: {selector}}}",
-                f"stop={{rounds: {slots}}}",
             ],
             seed=seed,
         )

@@ -148,7 +148,7 @@ class AutoFLSelector(SelectorWithDiagnostics[AutoFLSettings]):
             require_validation(
                 fleet, "autofl learns from", ", or learning: false to use tables as they are"
             )
-        self._tables = QTables(len(settings.clock_levels))
+        self._tables = self._empty_tables()
         self._before = probing.accuracy_of(fleet.validation)
         self._row: dict[int, int] = {}
         self._level: dict[int, int] = {}
@@ -169,7 +169,7 @@ class AutoFLSelector(SelectorWithDiagnostics[AutoFLSettings]):
         self._expected = {}
         rows = self._rows(probing.resources(view.reports))
         given = self._waiting.take(rows[self._waiting.all.client] != _UNKNOWN)
-        self._learn(self._tables, given, rows[given.client])
+        self._tables.learn(given, rows[given.client])
         present = view.candidates[rows[view.candidates] != _UNKNOWN]
         has_answers = present.size > 0
         exploration = settings.exploration if settings.learning else 0.0
@@ -233,13 +233,13 @@ class AutoFLSelector(SelectorWithDiagnostics[AutoFLSettings]):
         self._diagnostics |= known(realised=target.mean(), reward=reward.mean())
         if self._settings.next_state == "same":
             given = self._waiting.take(np.ones(len(clients), dtype=np.bool_))
-            self._learn(self._tables, given, given.row)
+            self._tables.learn(given, given.row)
 
     def learned(self) -> State:
         """Return the tables; rewards that wait take the old state of their client as the next."""
-        tables = QTables(len(self._settings.clock_levels))
+        tables = self._empty_tables()
         tables.restore(self._tables.state())
-        self._learn(tables, self._waiting.all, self._waiting.all.row)
+        tables.learn(self._waiting.all, self._waiting.all.row)
         return tables.state() | {
             "clock_levels": np.array(self._settings.clock_levels),
             "are_shared": np.array(self._settings.tables == "category"),
@@ -273,6 +273,11 @@ class AutoFLSelector(SelectorWithDiagnostics[AutoFLSettings]):
         """Return the tables."""
         return self.learned()
 
+    def _empty_tables(self) -> QTables:
+        settings = self._settings
+        rates = {"learning_rate": settings.learning_rate, "discount": settings.discount}
+        return QTables(len(settings.clock_levels), **rates)
+
     def _rows(self, reported: dict[int, Resources]) -> IntArray:
         """Return the row of each client in its present state [N]; -1 of those without an answer."""
         rows: IntArray = np.full(self._size, _UNKNOWN, dtype=np.int64)
@@ -300,14 +305,6 @@ class AutoFLSelector(SelectorWithDiagnostics[AutoFLSettings]):
             tables = category(np.array([one.flop_per_s for one in resources]))
         rows[clients] = tables * NUM_STATES + states
         return rows
-
-    def _learn(self, tables: QTables, given: Rewards, next_rows: IntArray) -> None:
-        tables.learn(
-            given,
-            next_rows,
-            learning_rate=self._settings.learning_rate,
-            discount=self._settings.discount,
-        )
 
 
 def _memory_fraction(reported: Resources) -> float:

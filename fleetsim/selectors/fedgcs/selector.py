@@ -105,7 +105,7 @@ class FedGCSSelector(SelectorWithDiagnostics[FedGCSSettings]):
         is_collecting = settings.learning and settings.records == "rounds"
         explores = float(generator.random()) < settings.exploration_fraction and is_collecting
         keys = generator.random(self._size)[view.candidates]
-        if not explores and self._policy.is_fitted and view.wanted > 0:
+        if self._policy.weights and not explores and view.wanted > 0:
             proposed = self._proposed(view, generator)
             if proposed.size:
                 return proposed
@@ -132,7 +132,7 @@ class FedGCSSelector(SelectorWithDiagnostics[FedGCSSettings]):
         else:
             self._take_in(outcome)
         self._num_since_fit += 1
-        due = settings.refit_rounds if self._policy.is_fitted else settings.warm_up_rounds
+        due = settings.refit_rounds if self._policy.weights else settings.warm_up_rounds
         if self._num_since_fit >= due:
             self._fit()
 
@@ -229,7 +229,18 @@ class FedGCSSelector(SelectorWithDiagnostics[FedGCSSettings]):
             )
         if len(records) < 2:
             return
-        self._policy = self._policy.fitted(records, self._size, settings, seed, self._num_fits)
+        from fleetsim.selectors.fedgcs import fitting  # noqa: PLC0415  (loads torch)
+
+        result = fitting.fit(
+            records,
+            num_clients=self._size,
+            settings=settings,
+            seed=seed,
+            epochs=settings.refit_epochs,
+            index=self._num_fits,
+            before=self._policy.weights or None,
+        )
+        self._policy = Policy(result.weights)
         self._keep_scale()
         self._num_fits += 1
         self._num_since_fit = 0

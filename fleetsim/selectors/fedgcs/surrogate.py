@@ -17,7 +17,7 @@ Source: zhiyuan-ning/GenerativeFL@785773b (utilities); the means, seconds and jo
 import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray
-from fleetsim.selectors.fedgcs.equations import min_max
+from fleetsim.selectors.fedgcs.equations import scaled
 from fleetsim.selectors.fedgcs.records import NO_RECORDS, SelectionRecords
 
 
@@ -42,7 +42,8 @@ def surrogate_records(
     columns = [_filled(column) for column in (utility, duration_s, energy_j)]
     if any(column.size == 0 for column in columns):
         return NO_RECORDS
-    worth, seconds, joules = min_max(columns[0]), columns[1], columns[2]
+    utilities, seconds, joules = columns
+    worth = scaled(utilities, float(utilities.min()), float(utilities.max()))
     num = min(size, utility.size)
     sets: list[IntArray] = [
         generator.choice(utility.size, num, replace=False) for _ in range(num_sets)

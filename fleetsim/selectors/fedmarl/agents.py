@@ -14,8 +14,13 @@ from fleetsim import rng
 from fleetsim.contracts import FloatArray, State
 from fleetsim.errors import ScenarioError
 from fleetsim.selectors.fedmarl.equations import Floats32, action_values, team_target
-from fleetsim.selectors.fedmarl.observations import NUM_FEATURES
-from fleetsim.selectors.fedmarl.replay import NO_STATES, Transition, state_of, transitions_of
+from fleetsim.selectors.fedmarl.observations import (
+    NO_STATES,
+    NUM_FEATURES,
+    Transition,
+    state_of,
+    transitions_of,
+)
 from fleetsim.selectors.fedmarl.settings import FedMarlKeys
 from fleetsim.selectors.learned_weights import part_of, require_finite
 
@@ -95,17 +100,16 @@ class Agents:
         for _ in range(settings.steps_per_round):
             places = generator.integers(len(self.replay), size=settings.batch_size)
             transitions = [self.replay[place] for place in places]
-            batches.append(learning.TransitionBatch(transitions, self._targets(transitions)))
-        after = learning.improved(
+            batches.append((transitions, self._targets(transitions)))
+        self._network, self._moments, losses = learning.improved(
             self._network, self._moments, self._num_steps, batches, settings.learning_rate
         )
-        require_finite("fedmarl", after.network)
-        self._network, self._moments = after.network, after.moments
+        require_finite("fedmarl", self._network)
         self._num_steps += len(batches)
         self._num_rounds += 1
         if self._num_rounds % settings.sync_every_rounds == 0:
             self._target = self._network
-        return math.fsum(after.losses) / len(after.losses)
+        return math.fsum(losses) / len(losses)
 
     def _targets(self, transitions: list[Transition]) -> FloatArray:
         """Return y of each transition [b]."""

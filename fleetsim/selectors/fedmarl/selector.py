@@ -49,8 +49,7 @@ from fleetsim.selectors.fedmarl.equations import (
     team_value,
     traffic_byte,
 )
-from fleetsim.selectors.fedmarl.observations import agent_states
-from fleetsim.selectors.fedmarl.replay import NO_STATES, Transition
+from fleetsim.selectors.fedmarl.observations import NO_STATES, Transition, agent_states
 from fleetsim.selectors.fedmarl.settings import FedMarlKeys
 from fleetsim.selectors.requirements import require_validation
 from fleetsim.selectors.tie_breaking import best, tie_keys
@@ -138,8 +137,10 @@ class FedMarlSelector(SelectorWithDiagnostics[FedMarlSettings]):
         # A client is asked again where a choice found no candidate.
         probes = {r.client: r for r in view.reports if r.purpose is Purpose.PROBE}
         answers = {client: report for client, report in probes.items() if report.is_delivered}
-        answered = [client for client, report in sorted(answers.items()) if _is_finite(report.loss)]
-        clients = _among(np.array(answered, dtype=np.int64), view.candidates)
+        loss = {client: report.loss for client, report in sorted(answers.items())}
+        usable = [client for client, x in loss.items() if x is not None and math.isfinite(x)]
+        clients = np.array(usable, dtype=np.int64)
+        clients = clients[np.isin(clients, view.candidates)]
         if clients.size == 0:
             return self._unfiltered(view, answers)
         states = self._states([answers[client] for client in clients.tolist()], clients, view.round)
@@ -198,7 +199,7 @@ class FedMarlSelector(SelectorWithDiagnostics[FedMarlSettings]):
 
     def _unfiltered(self, view: RoundView, answers: Mapping[int, Report]) -> Cohort:
         """Return the first clients of the draw; those whose probe was delivered continue."""
-        present = _among(self._asked, view.candidates)
+        present = self._asked[np.isin(self._asked, view.candidates)]
         if present.size == 0:
             # All probed clients have left, others came: a new draw.
             present = self._drawn(view)
@@ -281,16 +282,3 @@ class FedMarlSelector(SelectorWithDiagnostics[FedMarlSettings]):
                 )
             )
         self._last_states, self._last_continues = NO_STATES, np.empty(0, dtype=np.bool_)
-
-
-def _among(clients: IntArray, candidates: IntArray) -> IntArray:
-    """Return those of some clients that are candidates, which ascend."""
-    if candidates.size == 0:
-        return clients[:0]
-    place = candidates.searchsorted(clients).clip(max=candidates.size - 1)
-    result: IntArray = clients[candidates[place] == clients]
-    return result
-
-
-def _is_finite(loss: float | None) -> bool:
-    return loss is not None and math.isfinite(loss)

@@ -39,18 +39,14 @@ from fleetsim.selectors.tifl.equations import (
     Fill,
     ProbabilityRule,
     Split,
-    Trigger,
     changed_probabilities,
     choose,
     draw_tier,
     initial_credits,
-    is_change_due,
-    is_measured,
     latency_s,
     open_tiers,
     tier_accuracies,
     tiers,
-    with_payment,
 )
 from fleetsim.settings import Settings
 
@@ -92,7 +88,7 @@ class TiFLSettings(Settings):
     """Rounds in which a tier may be drawn: its share ceil(stop.rounds / m), or unlimited."""
     interval_rounds: Rounds = Field(default=10, examples=[2])
     """Rounds from one measurement of the tiers' accuracies to the next (I); inferred."""
-    trigger: Trigger = "stalled"
+    trigger: Literal["stalled", "every"] = "stalled"
     """Measurements that change probabilities: a stall of the current tier, or each."""
     rule: ProbabilityRule | Literal["none"] = Field(
         default="rank", examples=["rank_to_zero", "error", "none"]
@@ -155,7 +151,7 @@ class TiFLSelector(ConfiguredSelector[TiFLSettings]):
         if new.size and is_profiling:
             self._num_asked[new] += 1
             return probing.requests(new, self._fleet.training, upload_byte=0)
-        is_due = self.needs_losses and is_measured(view.round, settings.interval_rounds)
+        is_due = self.needs_losses and view.round % settings.interval_rounds == 0
         if is_due and not self._is_measuring:
             self._is_measuring = True
             return probing.evaluations(present[self._tier_of[present] != DROPPED])
@@ -171,7 +167,7 @@ class TiFLSelector(ConfiguredSelector[TiFLSettings]):
             return np.empty(0, dtype=np.int64)
         generator = rng.stream(self._fleet.seed, "select/tifl", view.round)
         self._tier = draw_tier(self._probability, is_open, float(generator.random()))
-        self._credit = with_payment(self._credit, self._tier)
+        self._credit[self._tier] = max(self._credit[self._tier] - 1.0, 0.0)
         keys = generator.random(self._size)[view.candidates]
         chosen = choose(tier_of, self._tier, view.wanted, keys, self._settings.fill)
         return view.candidates[chosen]
@@ -214,10 +210,10 @@ class TiFLSelector(ConfiguredSelector[TiFLSettings]):
                 accuracies[report.client] = report.accuracy
                 num_samples[report.client] = report.num_samples
         measured = tier_accuracies(self._tier_of, settings.num_tiers, accuracies, num_samples)
-        now, before = math.nan, math.nan
-        if self._tier != DROPPED:
-            now, before = float(measured[self._tier]), float(self._accuracy[self._tier])
-        is_due = is_change_due(now, before, settings.trigger)
+        # Before the first draw, and where an accuracy is not known (NaN), nothing has stalled.
+        tier = self._tier
+        has_stalled = tier != DROPPED and bool(measured[tier] <= self._accuracy[tier])
+        is_due = settings.trigger == "every" or has_stalled
         self._accuracy = np.where(np.isnan(measured), self._accuracy, measured)
         if is_due and settings.rule != "none":
             is_empty = self._num_members(self._tier_of) == 0

@@ -112,9 +112,6 @@ def test_an_accuracy_that_is_not_known_teaches_nothing():
     assert selector.state()["waiting/reward"].tolist() == [-50.0, -50.0]
 
 
-# --- tables that outlast a run --------------------------------------------------------------------
-
-
 def trained():
     """Client 3 at the second level is worth 90, all else nothing."""
     return {
@@ -176,8 +173,6 @@ def test_tables_that_do_not_fit_are_refused(change, message):
     with pytest.raises(ScenarioError, match=message):
         selector.take_up(trained() | change)
 
-
-# --- learning works -------------------------------------------------------------------------------
 
 SIZE, COHORT, ROUNDS = 12, 3, 500
 CHEAP = {1, 5, 8}

@@ -9,10 +9,8 @@ import pytest
 from fleetsim.selectors.autofl.equations import (
     NUM_STATES,
     category,
-    chosen_levels,
     rewards,
     state_number,
-    updated,
 )
 from fleetsim.selectors.autofl.q_tables import QTables, Rewards
 
@@ -91,22 +89,6 @@ def test_accuracies_that_cannot_be_are_refused(accuracy, before):
         rewards(accuracy, before, np.array([1.0]), 1.0)
 
 
-def test_updates_by_hand():
-    # gamma = 0.9, mu = 0.1. 0 + 0.9 (50 + 0 - 0) = 45; then 45 + 0.9 (10 + 4.5 - 45) = 17.55.
-    first = updated(0.0, 50.0, 0.0, learning_rate=0.9, discount=0.1)
-    second = updated(first, 10.0, first, learning_rate=0.9, discount=0.1)
-
-    assert [first, second] == pytest.approx([45.0, 17.55])
-
-
-def test_the_first_of_equal_levels_is_taken_unless_the_client_explores():
-    values = np.array([[0.0, 0.0, 0.0], [-1.0, 2.0, 2.0], [5.0, 1.0, 1.0]])
-    drawn = np.array([1, 0, 2])
-
-    assert chosen_levels(values, np.full(3, 0.5), drawn, 0.5).tolist() == [0, 1, 0]
-    assert chosen_levels(values, np.array([0.49, 0.5, 0.0]), drawn, 0.5).tolist() == [1, 1, 2]
-
-
 def test_a_category_ends_where_the_rate_has_doubled():
     rates = np.array([2.0**33 - 1.0, 2.0**33, 2.0**34 - 1.0, 2.0**34])
 
@@ -126,9 +108,9 @@ def rewards_of(*given):
 
 
 def learned(*given, next_rows, levels=2):
-    tables = QTables(levels)
+    tables = QTables(levels, learning_rate=0.5, discount=0.1)
     next_rows = np.array(next_rows, dtype=np.int64)
-    tables.learn(rewards_of(*given), next_rows, learning_rate=0.5, discount=0.1)
+    tables.learn(rewards_of(*given), next_rows)
     return tables
 
 
@@ -162,7 +144,7 @@ def test_a_value_below_the_untried_level_leaves_the_next_state_at_zero():
     ],
 )
 def test_what_are_no_tables_is_refused(change):
-    tables = QTables(2)
+    tables = QTables(2, learning_rate=0.5, discount=0.1)
     tables.restore({"rows": np.array([1, 2]), "values": np.ones((2, 2))})
 
     with pytest.raises(ValueError, match="rows must ascend"):

@@ -55,9 +55,6 @@ def rows(selector):
     return selector.state()["compression/rows"]
 
 
-# --- set-up and state -----------------------------------------------------------------------------
-
-
 def test_models_that_are_not_finite_are_none():
     fleet, selector = ready()
     view = view_of(fleet)
@@ -82,9 +79,6 @@ def test_of_many_first_models_a_thousand_are_fitted(monkeypatch):
     # Three points have two axes; all four clients have a place.
     assert (np.abs(compression.state()["compression/axes"]).sum(axis=1) > 0.0).sum() == 2
     assert np.isfinite(compression.reference).all()
-
-
-# --- choice ---------------------------------------------------------------------------------------
 
 
 def values_of(selector):
@@ -113,9 +107,6 @@ def test_without_any_model_clients_are_drawn_at_random():
     seen = {tuple(chosen(fleet, selector, round_, answers=[])) for round_ in range(1, 60)}
 
     assert len(seen) == 12
-
-
-# --- learning -------------------------------------------------------------------------------------
 
 
 def test_a_round_stores_a_transition_of_each_chosen_client():
@@ -211,9 +202,6 @@ def test_two_episodes_of_one_seed_explore_differently():
     assert seen[0] != seen[1]
 
 
-# --- between runs ---------------------------------------------------------------------------------
-
-
 def trained(**settings):
     fleet, selector = ready(**settings)
     for round_ in range(1, 6):
@@ -293,9 +281,6 @@ def test_a_run_with_permuted_parameters_has_the_same_state_in_the_coordinates_of
     one.take_in({3: later}, start)
     other.take_in({3: -later[permuted]}, -start[permuted])
     np.testing.assert_allclose(other.rows, one.rows, atol=1e-5)
-
-
-# --- what does not suit it ------------------------------------------------------------------------
 
 
 def test_a_network_that_takes_too_much_memory_is_refused_with_the_number():

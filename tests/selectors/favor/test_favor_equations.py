@@ -25,9 +25,6 @@ def models_of(num, size, *, seed=3):
     return models.astype(np.float32)
 
 
-# --- principal axes -------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("num_models", "size", "num_axes"), [(7, 40, 3), (40, 7, 7), (5, 6, 2)])
 @pytest.mark.parametrize("block_numbers", [1, 20, 1 << 22])
 def test_axes_and_coordinates_are_those_of_a_singular_value_decomposition(
@@ -88,9 +85,6 @@ def test_a_turn_is_found_again_and_keeps_all_distances_of_fewer_points_than_axes
     turn = turn_onto(point, np.array([[0.0, 0.0, 1.0]]))
     np.testing.assert_allclose(point @ turn, [[0.0, 0.0, 2.0]], atol=1e-12)
     np.testing.assert_allclose(turn @ turn.T, np.eye(3), atol=1e-12)
-
-
-# --- reward, target, choice -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

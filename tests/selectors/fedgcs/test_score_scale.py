@@ -6,7 +6,7 @@ import statistics
 import numpy as np
 import pytest
 
-from fleetsim.selectors.fedgcs.equations import min_max, scores
+from fleetsim.selectors.fedgcs.equations import scores
 from fleetsim.selectors.fedgcs.records import ScoreScale, SelectionRecords
 from fleetsim.selectors.fedgcs.settings import FedGCSKeys
 from tests.selectors.fedgcs.test_fedgcs import finished, play, ready, records_of, weights_at
@@ -42,12 +42,6 @@ def test_a_score_is_the_performance_less_penalties_on_what_exceeds_a_budget(
 def test_extreme_costs_give_a_score_and_no_warning():
     assert one_score(0.8, 1e300, 0.0) == 0.0
     assert one_score(0.8, 5.0, 5.0, budget_s=5e-324, budget_j=1e300) == 0.0
-
-
-def test_normalisation_is_over_the_range_of_the_values():
-    assert min_max(np.array([3.0, 1.0, 5.0, 2.0])).tolist() == [0.5, 0.0, 1.0, 0.25]
-    assert min_max(np.array([4.0, 4.0])).tolist() == [0.0, 0.0]
-    assert min_max(np.empty(0)).size == 0
 
 
 THREE = SelectionRecords.of([[0], [1], [2]], [0.2, 0.6, 0.4], [10.0, 20.0, 40.0], [5.0, 10.0, 10.0])

@@ -12,7 +12,7 @@ from fleetsim import rng
 from fleetsim.contracts import Cohort, Evaluation, Outcome, Purpose, Report
 from fleetsim.errors import FaultsError, ScenarioError
 from fleetsim.selectors.fedmarl.agents import Agents, first_network
-from fleetsim.selectors.fedmarl.replay import NO_STATES, Transition
+from fleetsim.selectors.fedmarl.observations import NO_STATES, Transition
 from fleetsim.selectors.fedmarl.selector import FedMarlSettings
 from fleetsim.selectors.learned_weights import ANY_CLIENTS, WeightFile
 from tests.selectors.references.networks import FedMarl
@@ -85,9 +85,6 @@ def test_without_a_finite_loss_the_first_of_the_draw_train_and_who_delivered_con
     assert len(clients) == 2
     assert set(clients) <= set(others)
     assert continues == [False, False]
-
-
-# --- learning -------------------------------------------------------------------------------------
 
 
 def test_the_reward_of_a_round_by_hand_becomes_a_transition_with_the_next_states():
@@ -208,9 +205,6 @@ def test_the_target_network_is_a_copy_of_every_second_round():
         np.testing.assert_array_equal(after_two[f"target/{name}"], after_two[f"network/{name}"])
         np.testing.assert_array_equal(after_three[f"target/{name}"], after_two[f"target/{name}"])
     assert (after_three["network/output/bias"] != after_three["target/output/bias"]).any()
-
-
-# --- what it refuses, and weights -----------------------------------------------------------------
 
 
 def test_a_training_that_counts_in_steps_is_refused(frozen):

@@ -22,9 +22,8 @@ from fleetsim.selectors.fedmarl.equations import (
     traffic_byte,
     utility,
 )
-from fleetsim.selectors.fedmarl.network import TransitionBatch, improved
-from fleetsim.selectors.fedmarl.observations import agent_states, relative
-from fleetsim.selectors.fedmarl.replay import NO_STATES, Transition
+from fleetsim.selectors.fedmarl.network import improved
+from fleetsim.selectors.fedmarl.observations import NO_STATES, Transition, agent_states, relative
 
 
 def floats(*rows) -> np.ndarray:
@@ -122,8 +121,6 @@ def test_equal_advantages_go_by_their_keys_and_no_preference_is_to_continue():
     assert joint_action(np.zeros(2), 3, keys[:2]).tolist() == [True, True]
 
 
-# --- one step of learning -------------------------------------------------------------------------
-
 ONE_UNIT = {
     "hidden/weight": floats([1, 0, 0, 0, 0, 0]),
     "hidden/bias": np.zeros(1, dtype=np.float32),
@@ -139,8 +136,8 @@ LONE = Transition(floats([4, 0, 0, 0, 0, 0]), np.array([True]), 0.0, NO_STATES, 
 
 
 def test_the_loss_and_the_first_step_of_adam_by_hand():
-    batch = TransitionBatch([PAIR, LONE], np.array([9.5, 10.5]))
-    after = improved(ONE_UNIT, {}, 0, [batch], 0.01)
+    batch = [PAIR, LONE], np.array([9.5, 10.5])
+    network, moments, losses = improved(ONE_UNIT, {}, 0, [batch], 0.01)
 
     # Errors -1 and 2: (1 + 4) / 2, whose gradient in the two sums is -1 and 2. Times their inputs:
     # stop: -1 * 1; continue: -1 * 2 + 2 * 4; biases: -1, -1 + 2; unit: -1 * (2 * 1 + 3 * 2) + 2 * 3
@@ -151,35 +148,32 @@ def test_the_loss_and_the_first_step_of_adam_by_hand():
         "hidden/weight": [[16.0, 0, 0, 0, 0, 0]],
         "hidden/bias": [-1.0 * (2 + 3) + 2.0 * 3],
     }
-    assert after.losses == (2.5,)
+    assert losses == [2.5]
     for name, gradient in gradients.items():
         # Moments are a tenth of the gradient and a thousandth of its square, in the first step; so
         # the step is the learning rate against the sign.
         expected = ONE_UNIT[name] - 0.01 * np.sign(gradient)
-        np.testing.assert_allclose(after.network[name], expected, rtol=1e-5)
+        np.testing.assert_allclose(network[name], expected, rtol=1e-5)
+        np.testing.assert_allclose(moments[f"exp_avg/{name}"], 0.1 * np.array(gradient), rtol=1e-5)
         np.testing.assert_allclose(
-            after.moments[f"exp_avg/{name}"], 0.1 * np.array(gradient), rtol=1e-5
-        )
-        np.testing.assert_allclose(
-            after.moments[f"exp_avg_sq/{name}"], 0.001 * np.square(gradient), rtol=1e-5
+            moments[f"exp_avg_sq/{name}"], 0.001 * np.square(gradient), rtol=1e-5
         )
 
 
 def test_two_steps_at_once_are_one_and_then_one():
     batches = [
-        TransitionBatch([PAIR, LONE], np.array([9.5, 10.5])),
-        TransitionBatch([LONE], np.array([0.0])),
+        ([PAIR, LONE], np.array([9.5, 10.5])),
+        ([LONE], np.array([0.0])),
     ]
-    together = improved(ONE_UNIT, {}, 0, batches, 0.01)
-    first = improved(ONE_UNIT, {}, 0, batches[:1], 0.01)
-    second = improved(first.network, first.moments, 1, batches[1:], 0.01)
+    network, moments, losses = improved(ONE_UNIT, {}, 0, batches, 0.01)
+    *first, first_losses = improved(ONE_UNIT, {}, 0, batches[:1], 0.01)
+    *second, second_losses = improved(*first, 1, batches[1:], 0.01)
 
-    assert together.losses == first.losses + second.losses
-    for name, array in together.network.items():
-        np.testing.assert_array_equal(array, second.network[name])
-    for name, array in together.moments.items():
-        np.testing.assert_array_equal(array, second.moments[name])
-    assert together.network["output/bias"].tolist() != first.network["output/bias"].tolist()
+    assert losses == first_losses + second_losses
+    for one, other in zip((network, moments), second, strict=True):
+        for name, array in one.items():
+            np.testing.assert_array_equal(array, other[name])
+    assert network["output/bias"].tolist() != first[0]["output/bias"].tolist()
     assert ONE_UNIT["output/bias"].tolist() == [0.0, 0.5], "the network that was given stays"
 
 

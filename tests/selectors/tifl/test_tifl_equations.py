@@ -11,13 +11,10 @@ from fleetsim.selectors.tifl.equations import (
     changed_probabilities,
     choose,
     draw_tier,
-    initial_credits,
-    is_change_due,
     latency_s,
     open_tiers,
     tier_accuracies,
     tiers,
-    with_payment,
 )
 
 LATENCIES = st.lists(st.one_of(st.integers(1, 9).map(float), st.just(math.nan)), max_size=15).map(
@@ -77,22 +74,6 @@ def test_tiers_are_in_order_without_gaps_and_follow_their_clients(
         sizes = np.bincount(tier_of[tier_of != DROPPED])
         assert sizes.max() - sizes.min() <= 1
         assert len(used) == min(num_tiers, int(sizes.sum()))
-
-
-def test_credits_cover_all_rounds():
-    # ceil(100 / 5) = 20, ceil(101 / 5) = 21.
-    assert initial_credits(5, 100).tolist() == [20.0] * 5
-    assert initial_credits(5, 101).tolist() == [21.0] * 5
-    assert initial_credits(2, None).tolist() == [math.inf] * 2
-
-
-def test_a_payment_takes_one_credit_and_never_more_than_there_is():
-    credit = np.array([2.0, 0.0, math.inf])
-
-    assert with_payment(credit, 0).tolist() == [1.0, 0.0, math.inf]
-    assert with_payment(credit, 1).tolist() == [2.0, 0.0, math.inf]
-    assert with_payment(credit, 2).tolist() == [2.0, 0.0, math.inf]
-    assert credit.tolist() == [2.0, 0.0, math.inf]
 
 
 @pytest.mark.parametrize(
@@ -156,14 +137,6 @@ def test_the_accuracy_of_a_tier_is_that_on_all_its_samples():
     assert math.isnan(accuracy[2])
 
 
-def test_probabilities_change_when_the_accuracy_has_not_risen():
-    assert is_change_due(0.5, 0.5)
-    assert is_change_due(0.4, 0.5)
-    assert not is_change_due(0.6, 0.5)
-    assert not is_change_due(0.6, math.nan)
-    assert is_change_due(0.6, 0.5, "every")
-
-
 def test_the_worse_a_tier_the_more_probable_it_becomes():
     # Ascending: tier 1 (.5), 2 (.7), 0 (.9). n = 3: D = 6: 3/6, 2/6, 1/6.
     accuracies, credit, keys = np.array([0.9, 0.5, 0.7]), np.ones(3), np.zeros(3)
@@ -213,15 +186,6 @@ def test_probabilities_sum_to_one_and_fall_with_accuracy(accuracies, rule, data)
     assert changed_probabilities(values[order], np.ones(size), keys[order], rule) == pytest.approx(
         probabilities[order]
     )
-
-
-def test_a_short_tier_is_filled_up_from_the_next_slower_one():
-    tier_of = np.array([1, 0, 2, 1, DROPPED, 2])
-    keys = np.array([0.5, 0.1, 0.9, 0.3, 0.0, 0.2])
-
-    assert choose(tier_of, 1, 3, keys).tolist() == [3, 0, 5]
-    assert choose(tier_of, 1, 3, keys, "none").tolist() == [3, 0]
-    assert choose(tier_of, 2, 3, keys).tolist() == [5, 2]
 
 
 @settings(max_examples=40)
