@@ -37,13 +37,8 @@ from fleetsim.schema.distinct import Distinct
 from fleetsim.schema.key_conditions import beside, by_key
 from fleetsim.schema.ranges import EnergyJ, PositiveFraction, Weight
 from fleetsim.selectors import probing
-from fleetsim.selectors.autofl.equations import (
-    NUM_STATES,
-    category,
-    chosen_levels,
-    rewards,
-    state_number,
-)
+from fleetsim.selectors.autofl import equations
+from fleetsim.selectors.autofl.equations import NUM_STATES
 from fleetsim.selectors.autofl.q_tables import QTables, Rewards, WaitingRewards
 from fleetsim.selectors.baselines.uniform import random_clients
 from fleetsim.selectors.configured_selector import SelectorWithDiagnostics, known
@@ -189,7 +184,7 @@ class AutoFLSelector(SelectorWithDiagnostics[AutoFLSettings]):
         draw = rng.stream(seed, "select/autofl/levels", view.round)
         uniforms = draw.random(self._size)[chosen]
         drawn = draw.integers(len(settings.clock_levels), size=self._size)[chosen]
-        levels = chosen_levels(values, uniforms, drawn, exploration)
+        levels = equations.chosen_levels(values, uniforms, drawn, exploration)
         self._row = dict(zip(chosen.tolist(), rows[chosen].tolist(), strict=True))
         self._level = dict(zip(chosen.tolist(), levels.tolist(), strict=True))
         if has_answers and chosen.size:
@@ -217,7 +212,7 @@ class AutoFLSelector(SelectorWithDiagnostics[AutoFLSettings]):
         clients, local_j = list(spent_j), np.array(list(spent_j.values()))
         # Clients that failed report no joules; the cohort's mean is over all that were asked.
         num = outcome.selected.size if self._settings.cohort_energy == "mean" else 1
-        reward = rewards(
+        reward = equations.rewards(
             accuracy,
             before,
             local_j,
@@ -288,7 +283,7 @@ class AutoFLSelector(SelectorWithDiagnostics[AutoFLSettings]):
         layers = self._fleet.layer_counts
         coverage = 1.0 if self._coverage is None else self._coverage[clients]
         rate_bit_per_s = np.array([min(one.down_bit_per_s, one.up_bit_per_s) for one in resources])
-        states = state_number(
+        states = equations.state_number(
             num_conv=layers.get("conv", 0) + layers.get("depthwise", 0),
             num_fc=layers.get("gemm", 0),
             num_rc=layers.get("rnn", 0),
@@ -302,7 +297,7 @@ class AutoFLSelector(SelectorWithDiagnostics[AutoFLSettings]):
         )
         tables = clients
         if self._settings.tables == "category":
-            tables = category(np.array([one.flop_per_s for one in resources]))
+            tables = equations.category(np.array([one.flop_per_s for one in resources]))
         rows[clients] = tables * NUM_STATES + states
         return rows
 

@@ -36,19 +36,9 @@ from fleetsim.selectors import learned_weights, probing
 from fleetsim.selectors.baselines.uniform import random_clients
 from fleetsim.selectors.configured_selector import SelectorWithDiagnostics, known
 from fleetsim.selectors.declared_state import Column, Scalar
+from fleetsim.selectors.fedmarl import equations
 from fleetsim.selectors.fedmarl.agents import Agents, checked_network, first_network
-from fleetsim.selectors.fedmarl.equations import (
-    Floats32,
-    advantages,
-    exploration_chance,
-    joint_action,
-    processing_latency_s,
-    relative_latency,
-    relative_traffic,
-    reward,
-    team_value,
-    traffic_byte,
-)
+from fleetsim.selectors.fedmarl.equations import Floats32
 from fleetsim.selectors.fedmarl.observations import NO_STATES, Transition, agent_states
 from fleetsim.selectors.fedmarl.settings import FedMarlKeys
 from fleetsim.selectors.requirements import require_validation
@@ -145,16 +135,21 @@ class FedMarlSelector(SelectorWithDiagnostics[FedMarlSettings]):
             return self._unfiltered(view, answers)
         states = self._states([answers[client] for client in clients.tolist()], clients, view.round)
         values = self._agents.values(states)
-        advantage, chance = advantages(values), None
+        advantage, chance = equations.advantages(values), None
         if self._settings.learning:
-            chance = self._exploration
+            chance = equations.exploration_chance(
+                self._agents.num_choices,
+                self._settings.exploration,
+                self._settings.exploration_end,
+                self._settings.exploration_decay_rounds,
+            )
             advantage = self._explored(advantage, chance, clients, view.round)
             self._remember(states, view.wanted)
         generator = rng.stream(self._fleet.seed, "select/fedmarl/ties", view.round)
         keys = tie_keys(self._settings.ties, self._size, generator)[clients]
-        continues = joint_action(advantage, view.wanted, keys)
+        continues = equations.joint_action(advantage, view.wanted, keys)
         self._choice = Choice(states, continues, list(probes.values()))
-        self._expected = known(expected=team_value(values, continues), exploration=chance)
+        self._expected = known(expected=equations.team_value(values, continues), exploration=chance)
         num = int(continues.sum())
         return Cohort(clients[best(advantage, num, keys)], continues=np.ones(num, dtype=np.bool_))
 
@@ -219,17 +214,6 @@ class FedMarlSelector(SelectorWithDiagnostics[FedMarlSettings]):
             num_rounds=self._num_rounds,
         )
 
-    @property
-    def _exploration(self) -> float:
-        """Chance that an agent explores in the next choice."""
-        settings = self._settings
-        return exploration_chance(
-            self._agents.num_choices,
-            settings.exploration,
-            settings.exploration_end,
-            settings.exploration_decay_rounds,
-        )
-
     def _explored(
         self, advantage: FloatArray, chance: float, clients: IntArray, round_: int
     ) -> FloatArray:
@@ -257,13 +241,15 @@ class FedMarlSelector(SelectorWithDiagnostics[FedMarlSettings]):
         for report in (each for each in outcome.reports if each.client in place):
             upload_s[place[report.client]] = report.upload_s
             rest_s[place[report.client]] = report.duration_s - report.upload_s
-        latency_s = processing_latency_s(probe_s, rest_s, upload_s, continues)
-        traffic = traffic_byte(np.full(continues.size, float(fleet.payload_byte)), continues)
-        return reward(
+        latency_s = equations.processing_latency_s(probe_s, rest_s, upload_s, continues)
+        traffic = equations.traffic_byte(
+            np.full(continues.size, float(fleet.payload_byte)), continues
+        )
+        return equations.reward(
             after,
             before,
-            relative_latency(latency_s, float(probe_s.max()), fleet.epochs),
-            relative_traffic(traffic, fleet.payload_byte, fleet.cohort),
+            equations.relative_latency(latency_s, float(probe_s.max()), fleet.epochs),
+            equations.relative_traffic(traffic, fleet.payload_byte, fleet.cohort),
             accuracy_weight=settings.accuracy_weight,
             latency_weight=settings.latency_weight / self._num_rounds,
             traffic_weight=settings.traffic_weight / self._num_rounds,
