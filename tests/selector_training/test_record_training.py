@@ -42,7 +42,7 @@ def trained(tmp_path_factory):
     return out, result.output
 
 
-def test_the_ranking_is_told_and_show_prints_origin_and_costs(trained):
+def test_the_ranking_is_reported_and_show_prints_origin_and_costs(trained):
     path, output = trained
     assert "12 records, held-out Kendall" in output
     assert "shuffled scores" in output

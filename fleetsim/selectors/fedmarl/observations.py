@@ -43,8 +43,6 @@ def relative(values: FloatArray) -> FloatArray:
     """
     is_known = np.isfinite(values)
     result = np.zeros(values.shape)
-    if not is_known.any():
-        return result
     # Numbers of 0 have no logarithm; they are far below the median.
     logarithms = np.full(values.shape, -np.inf)
     is_positive = is_known & (values > 0.0)

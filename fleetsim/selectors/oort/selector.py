@@ -98,16 +98,12 @@ class OortOptions(Settings):
     """Largest share of the fleet barred by `max_selections`, the most selected first."""
 
     @model_validator(mode="after")
-    def _one_preferred_duration(self) -> Self:
+    def _consistent(self) -> Self:
         if self.preferred_percentile is not None and self.preferred_duration_s is not None:
             raise ValueError(
                 f"preferred_duration_s {self.preferred_duration_s} and preferred_percentile"
                 f" {self.preferred_percentile} exclude each other; set one of them to null"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _floor_below_start(self) -> Self:
         if self.exploration_min_fraction > self.exploration_fraction:
             raise ValueError(
                 f"exploration_min_fraction {self.exploration_min_fraction} is greater than "

@@ -208,7 +208,7 @@ def test_trained_tables_know_the_cheap_clients_and_their_best_clock(learning_rat
     assert sum(set(choice.values()) == {0.6} for choice in choices) >= num_best
 
 
-def test_of_clients_without_a_known_state_nothing_is_told():
+def test_of_clients_without_a_known_state_nothing_is_reported():
     fleet, selector = ready()
     chosen = choose(fleet, selector, 1, [])
     end(selector, 1, dict.fromkeys(chosen, 1.0), 0.5)

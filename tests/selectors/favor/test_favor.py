@@ -307,7 +307,7 @@ def test_the_declared_bytes_of_a_client_are_those_of_the_network(learning):
     assert 1.0 < more / 1_000 / declared < 1.05
 
 
-def test_the_mean_value_of_the_cohort_and_its_target_are_told():
+def test_the_mean_value_of_the_cohort_and_its_target_are_reported():
     fleet, selector = ready(discount=0.5, batch_size=64, exploration=0.3, exploration_end=0.3)
     clients = chosen(fleet, selector)
     before = values_of(selector)
@@ -324,7 +324,7 @@ def test_the_mean_value_of_the_cohort_and_its_target_are_told():
     assert diagnostics["exploration"] == pytest.approx(0.3)
 
 
-def test_the_target_of_the_last_round_of_an_episode_is_its_reward_and_losses_are_told():
+def test_the_target_of_the_last_round_of_an_episode_is_its_reward_and_losses_are_reported():
     fleet, selector = ready(batch_size=2)
     learn(fleet, selector, 1, 0.95)
     diagnostics = selector.diagnostics()

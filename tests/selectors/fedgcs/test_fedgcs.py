@@ -162,7 +162,7 @@ def test_repeats_can_be_avoided():
         assert frozenset(chosen) not in seen or not any(is_new)
 
 
-def test_surrogates_are_made_of_what_clients_told():
+def test_surrogates_are_made_of_what_clients_reported():
     fleet, selector = ready(
         records="surrogate", warm_up_rounds=4, surrogate_sets=20, accuracy=None, max_records=4
     )

@@ -66,7 +66,7 @@ def test_a_record_that_cannot_be_is_refused(selection, numbers, message):
         SelectionRecords.of([selection], *([number] for number in numbers))
 
 
-def test_surrogates_score_sets_by_what_clients_told():
+def test_surrogates_score_sets_by_what_clients_reported():
     """Utilities 1, 2, 3 and a client never seen, which counts as 2: scaled to 0, 1/2, 1, 1/2."""
     utility = np.array([1.0, 2.0, 3.0, np.nan])
     seconds, joules = np.array([10.0, 30.0, 20.0, np.nan]), np.array([1.0, 2.0, 6.0, np.nan])

@@ -153,7 +153,7 @@ def test_another_set_than_the_proposed_one_has_a_score_and_no_estimate(tmp_path)
     assert selector.diagnostics().keys() == {"realised"}
 
 
-def test_what_is_not_known_is_not_told(tmp_path):
+def test_what_is_not_known_is_not_reported(tmp_path):
     fleet, selector = ready(learning=False, weights=weights_at(tmp_path), accuracy=None)
     chosen = selector.select(view_of(fleet)).tolist()
     selector.observe(dataclasses.replace(finished(1, chosen), validation=None))

@@ -259,7 +259,7 @@ def test_every_choice_of_frozen_agents_is_that_of_the_reference(tmp_path, change
         assert referee.mismatches == []
 
 
-def test_the_value_of_the_chosen_actions_is_told(frozen):
+def test_the_value_of_the_chosen_actions_is_reported(frozen):
     # Agents value stop at 0, and continue at the logarithm of 1.5 over the loss: 2 and 1 continue.
     fleet, selector = met(frozen(candidates=5), (10,) * 5)
     reports = [probe_of(client, loss) for client, loss in LOSSES.items()]
@@ -269,7 +269,7 @@ def test_the_value_of_the_chosen_actions_is_told(frozen):
     assert selector.diagnostics() == {"expected": pytest.approx(math.log(3.0) + math.log(1.5))}
 
 
-def test_reward_loss_and_exploration_are_told_while_agents_learn():
+def test_reward_loss_and_exploration_are_reported_while_agents_learn():
     # The first network values nothing, so the loss of the first batch is the mean squared target:
     # that of the only transition, the first round's reward (the next values are 0 as well).
     settings = FedMarlSettings(

@@ -217,7 +217,7 @@ def test_the_first_round_and_those_after_the_last_one_planned():
     assert late[:, 5].tolist() == [1.0, 1.0, 1.0]
 
 
-def test_what_is_not_known_says_nothing_and_extremes_are_limited():
+def test_what_is_not_known_counts_as_the_median_and_extremes_are_limited():
     assert relative(np.full(3, np.nan)).tolist() == [0.0, 0.0, 0.0]
     assert relative(np.zeros(2)).tolist() == [0.0, 0.0]
     assert relative(np.array([])).tolist() == []
