@@ -16,7 +16,7 @@ from fleetsim.host import paths
 if TYPE_CHECKING:
     from fleetsim.selector_training.episodes import Episode
     from fleetsim.selector_training.record_training import FleetFit
-    from fleetsim.selector_training.study_records import Wanted
+    from fleetsim.selector_training.study_records import RecordRequest
 
 _MAX_EPISODES = 1_000_000
 _MAX_WORKERS = 1024
@@ -78,10 +78,10 @@ def train(
             raise typer.BadParameter(
                 "fedgcs learns from records: give --records STUDY and no --scenario"
             )
-        from fleetsim.selector_training.study_records import Wanted
+        from fleetsim.selector_training.study_records import RecordRequest
 
-        requested = Wanted(form, per_arm=per_arm, arms=tuple(arm or ()))
-        _from_records(records, requested, out, seed, set_ or [], home)
+        request = RecordRequest(form, per_arm=per_arm, arms=tuple(arm or ()))
+        _from_records(records, request, out, seed, set_ or [], home)
     else:
         if scenario is None or records is not None:
             message = f"{kind} learns over episodes: give --scenario and no --records"
@@ -184,7 +184,7 @@ def _over_episodes(
 
 
 def _from_records(
-    study: str, requested: Wanted, out: Path, seed: int, overrides: list[str], home: Path
+    study: str, request: RecordRequest, out: Path, seed: int, overrides: list[str], home: Path
 ) -> None:
     from fleetsim.progress import bar
     from fleetsim.selector_training.record_training import settings_of, train_from_records
@@ -196,7 +196,7 @@ def _from_records(
     loaded = load_study(study)
     with bar("reading runs", console, total=len(loaded.runs), log=say) as update:
         fleets = collected(
-            loaded, RunStore(home), requested, on_run=lambda done, planned: update(done, "")
+            loaded, RunStore(home), request, on_run=lambda done, planned: update(done, "")
         )
 
     def report(number: int, fit: FleetFit) -> None:

@@ -15,24 +15,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fleetsim.contracts import (
-    Cohort,
-    FleetView,
-    IntArray,
-    LearningSelector,
-    ProbeRequest,
-    Progress,
-    RoundOutcome,
-    RoundView,
-    State,
-)
+from fleetsim.contracts import FleetView, LearningSelector, ProbeRequest, Progress, State
 from fleetsim.errors import ScenarioError
 from fleetsim.quoting import quoted
 from fleetsim.record import atomic_files
 from fleetsim.record.saved_run import Run
 from fleetsim.scenario import Scenario
 from fleetsim.schema import overrides
-from fleetsim.selector_training.weight_writing import read_own, write_weights
+from fleetsim.selector_training.weight_writing import existing_file, write_weights
 from fleetsim.selectors.learned_weights import ANY_CLIENTS, WeightFile, part_of
 
 _RESTART = "delete it to begin anew, or choose another file with --out"
@@ -124,7 +114,7 @@ def learning(scenario: Scenario) -> Scenario:
 
 def _run_episode(
     scenario: Scenario,
-    selector: _Continued,
+    selector: Any,
     workers: int | None,
     on_progress: Callable[[Progress], None],
 ) -> Run:
@@ -160,43 +150,28 @@ def _saved(
     path: Path, kind: str, clients: str, identity: str
 ) -> tuple[list[Episode], State | None, State]:
     """Return the finished episodes of an earlier call, what they have learned, and the policy."""
-    found = read_own(path, kind)
-    if found is None:
+    file = existing_file(path, kind)
+    if file is None:
         return [], None, {}
-    if found.facts.get("identity") != identity or clients not in found.weights:
+    if file.facts.get("identity") != identity or clients not in file.weights:
         raise ScenarioError(f"{path}: is of a training with other settings or seeds; {_RESTART}")
-    episodes = [Episode(*row) for row in json.loads(found.facts["episodes"])]
-    state = found.weights[clients]
+    episodes = [Episode(*row) for row in json.loads(file.facts["episodes"])]
+    state = file.weights[clients]
     learned = {key: array for key, array in state.items() if not key.startswith("policy/")}
     return episodes, learned, part_of(state, "policy/")
 
 
 class _Continued:
-    """Selector that takes up what earlier episodes have learned."""
+    """Selector that takes up what earlier episodes have learned; the rest is the inner one's."""
 
     def __init__(self, inner: LearningSelector, learned: State | None) -> None:
-        self.inner = inner
-        self.needs_losses = inner.needs_losses
-        self.needs_probes = inner.needs_probes
-        self._learned = learned
+        self._inner, self._learned = inner, learned
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
 
     def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
-        requests = self.inner.setup(fleet)
+        requests = self._inner.setup(fleet)
         if self._learned is not None:
-            self.inner.take_up(self._learned)
+            self._inner.take_up(self._learned)
         return requests
-
-    def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
-        return self.inner.probe(view)
-
-    def select(self, view: RoundView) -> IntArray | Cohort:
-        return self.inner.select(view)
-
-    def observe(self, outcome: RoundOutcome) -> None:
-        self.inner.observe(outcome)
-
-    def state(self) -> State:
-        return self.inner.state()
-
-    def restore(self, state: State) -> None:
-        self.inner.restore(state)

@@ -24,8 +24,8 @@ class _Server(Settings):
     selector: FedGCSSettings
 
 
-class _Asked(Settings):
-    """Part of a scenario that says how FedGCS is fitted."""
+class _Scenario(Settings):
+    """Part of a scenario: how FedGCS is fitted."""
 
     server: _Server
 
@@ -33,7 +33,7 @@ class _Asked(Settings):
 def settings_of(changes: Sequence[str]) -> FedGCSSettings:
     """Return the settings of FedGCS with overrides, `server.selector.KEY=VALUE` each."""
     default = Document({"server": {"selector": {"kind": KIND}}}, "--set")
-    return check(_Asked, apply(default, changes)).server.selector
+    return check(_Scenario, apply(default, changes)).server.selector
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +63,11 @@ def train_from_records(
     """
     from fleetsim.selectors.fedgcs import fitting  # noqa: PLC0415  (loads torch)
 
-    for number, (clients, found) in enumerate(fleets.items(), start=1):
+    for number, (clients, collected) in enumerate(fleets.items(), start=1):
         began_s = time.perf_counter()
         try:
             fitted = fitting.fit(
-                found.records,
+                collected.records,
                 num_clients=num_clients,
                 settings=settings,
                 seed=seed,
@@ -81,12 +81,12 @@ def train_from_records(
         facts = {
             "command": command,
             "seed": str(seed),
-            "records": json.dumps(dict(found.num_by_arm)),
-            "collecting_virtual_s": repr(found.virtual_s),
-            "collecting_energy_j": repr(found.energy_j),
-            "collecting_host_s": repr(found.host_s),
+            "records": json.dumps(dict(collected.num_by_arm)),
+            "collecting_virtual_s": repr(collected.virtual_s),
+            "collecting_energy_j": repr(collected.energy_j),
+            "collecting_host_s": repr(collected.host_s),
             "training_host_s": repr(time.perf_counter() - began_s),
             **{f"fit_{key}": repr(value) for key, value in fitted.facts.items()},
         }
         write_weights(out, KIND, {clients: fitted.weights}, facts)
-        on_fleet(number, FleetFit(clients, len(found.records), facts))
+        on_fleet(number, FleetFit(clients, len(collected.records), facts))

@@ -28,8 +28,8 @@ Form = Literal["round", "run"]
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """Records that are wanted."""
+class RecordRequest:
+    """Records that are requested."""
 
     form: Form = "round"
     per_arm: int | None = None
@@ -53,13 +53,13 @@ class Collected:
 def collected(
     study: Study,
     store: RunStore,
-    wanted: Wanted,
+    request: RecordRequest,
     *,
     on_run: Callable[[int, int], None] = lambda done, planned: None,
 ) -> dict[str, Collected]:
     """Return the records of a study, whose runs must be complete, by the hash of the clients."""
-    study.require_arms(wanted.arms)
-    asked = [planned for planned in study.runs if planned.arm in (wanted.arms or study.arms)]
+    study.require_arms(request.arms)
+    asked = [planned for planned in study.runs if planned.arm in (request.arms or study.arms)]
     parts: dict[str, list[tuple[PlannedRun, Run, SelectionRecords]]] = {}
     for number, planned in enumerate(asked, start=1):
         run = store.open(planned)
@@ -68,30 +68,30 @@ def collected(
                 f"study {quoted(study.settings.name)}: {planned.name} is not complete; run"
                 f" `fleetsim study run {study.source}` first"
             )
-        found = _of_rounds(run) if wanted.form == "round" else _of_run(run)
-        parts.setdefault(planned.scenario.clients_hash, []).append((planned, run, found))
+        records = _of_rounds(run) if request.form == "round" else _of_run(run)
+        parts.setdefault(planned.scenario.clients_hash, []).append((planned, run, records))
         on_run(number, len(asked))
-    return {clients: _joined(of_fleet, wanted.per_arm) for clients, of_fleet in parts.items()}
+    return {clients: _joined(of_fleet, request.per_arm) for clients, of_fleet in parts.items()}
 
 
 def _joined(
     parts: list[tuple[PlannedRun, Run, SelectionRecords]], per_arm: int | None
 ) -> Collected:
     by_arm: dict[str, SelectionRecords] = {}
-    for planned, _, found in parts:
+    for planned, _, records in parts:
         arm = by_arm.get(planned.arm)
-        by_arm[planned.arm] = found if arm is None else arm + found
+        by_arm[planned.arm] = records if arm is None else arm + records
     if per_arm is not None:
-        for name, own in by_arm.items():
-            if len(own) < per_arm:
+        for name, records in by_arm.items():
+            if len(records) < per_arm:
                 raise ScenarioError(
-                    f"arm {quoted(name)} has {len(own)} records, {per_arm} are asked for; add seeds"
-                    " or rounds to the study"
+                    f"arm {quoted(name)} has {len(records)} records, {per_arm} are asked for;"
+                    " add seeds or rounds to the study"
                 )
-            by_arm[name] = own.chosen(np.arange(per_arm))
+            by_arm[name] = records.chosen(np.arange(per_arm))
     return Collected(
         records=reduce(operator.add, by_arm.values()),
-        num_by_arm={arm: len(found) for arm, found in by_arm.items()},
+        num_by_arm={arm: len(records) for arm, records in by_arm.items()},
         virtual_s=sum(run.manifest.virtual_s for _, run, _ in parts),
         energy_j=sum(float(run.rounds["energy_total_j"].iloc[-1]) for _, run, _ in parts),
         host_s=sum(run.manifest.host_s for _, run, _ in parts),

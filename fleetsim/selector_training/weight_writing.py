@@ -13,7 +13,7 @@ from fleetsim.selectors.learned_weights import WeightFile
 _ELSEWHERE = "choose another file with --out"
 
 
-def read_own(path: Path, kind: str) -> WeightFile | None:
+def existing_file(path: Path, kind: str) -> WeightFile | None:
     """Return the weight file at a path, of one kind of selector; None if nothing is there."""
     if paths.kind_of(path) is None:
         return None
@@ -32,7 +32,7 @@ def write_weights(
     path: Path, kind: str, weights: Mapping[str, State], facts: Mapping[str, str]
 ) -> WeightFile:
     """Write a weight file, with facts as `HASH/NAME`; weights of other clients remain."""
-    before = read_own(path, kind) or WeightFile(kind, {})
+    before = existing_file(path, kind) or WeightFile(kind, {})
     kept = {
         key: value for key, value in before.facts.items() if key.partition("/")[0] not in weights
     }

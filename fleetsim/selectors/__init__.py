@@ -31,7 +31,6 @@ of a selector are in `fleetsim.contracts.Selector`.
 - `configured_selector`: Selectors made from settings: the fleet that they keep, and their defaults.
 - `declared_state`: State of selectors for checkpoints, declared by name and type.
 - `argument_checks`: Checks of the arguments of selectors' equations.
-- `known_numbers`: Diagnostics of selectors, without the numbers that they do not know.
 - `learned_weights`: Weight files.
 - `requirements`: Requirements of a selector on a run, checked before any data are loaded.
 - `demands`: Demands of selectors.
@@ -95,17 +94,14 @@ SelectorSettings = Annotated[
 ]
 """Settings of any selector, distinguished by `kind`."""
 
-KINDS: dict[str, str] = {
-    str(settings.model_fields["kind"].default): str(settings.__doc__).splitlines()[0]
-    for settings in get_args(get_args(SelectorSettings)[0])
+_BY_KIND = {
+    cls.model_fields["kind"].default: cls for cls in get_args(get_args(SelectorSettings)[0])
 }
+
+KINDS: dict[str, str] = {kind: str(cls.__doc__).splitlines()[0] for kind, cls in _BY_KIND.items()}
 """Kinds of selectors, each with one line on the clients that it chooses."""
 
-
-DEMANDS: dict[str, Demands] = {
-    str(settings.model_fields["kind"].default): settings.demands
-    for settings in get_args(get_args(SelectorSettings)[0])
-}
+DEMANDS: dict[str, Demands] = {kind: cls.demands for kind, cls in _BY_KIND.items()}
 """Demands of each kind, by the setting that changes them."""
 
 

@@ -63,12 +63,8 @@ def reason_to_hide(selector: Settings) -> str | None:
         return "it does not say in `demands` what the server must know"
     for setting, demand in demands.items():
         key, _, value = setting.partition(": ")
-        if setting and _spelled(getattr(selector, key)) != value:
+        if setting and str(getattr(selector, key)).lower() != value:
             continue
         if demand.use != "yes":
             return demand.because
     return None
-
-
-def _spelled(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -96,7 +96,7 @@ class WeightFile:
 
 
 def read_weights(name: str) -> WeightFile:
-    """Return the content of a bundled weight file or of one of the user's own."""
+    """Return the content of a bundled weight file or of one of the user's."""
     path = _path(name)
     try:
         return WeightFile.decoded(paths.read(path))
@@ -150,7 +150,7 @@ def require_arrays(
             raise DataError(f"{_path(name)}: lacks the array {key}, {expected}; {_TRAIN} {kind}`")
         is_right = array.dtype == dtype and array.ndim == len(shape)
         if not is_right or any(
-            length not in (None, found) for length, found in zip(shape, array.shape, strict=True)
+            length not in (None, actual) for length, actual in zip(shape, array.shape, strict=True)
         ):
             raise DataError(
                 f"{_path(name)}: {key} is {array.dtype} {array.shape}, not {expected};"

@@ -32,9 +32,9 @@ def training_losses(reports: Iterable[Report], epochs: Epochs) -> tuple[IntArray
 
     >>> from fleetsim.contracts import Outcome, Purpose
     >>> report = Report(5, Purpose.TRAIN, Outcome.DELIVERED, 0.0, 9.0, 10, loss=1.0)
-    >>> told = report._replace(epoch_losses=(4.0, 2.5, 1.0))
+    >>> answer = report._replace(epoch_losses=(4.0, 2.5, 1.0))
     >>> kinds = ("last_epoch", "first_epoch", "all_epochs")
-    >>> [training_losses([told], epochs)[1].tolist() for epochs in kinds]
+    >>> [training_losses([answer], epochs)[1].tolist() for epochs in kinds]
     [[1.0], [4.0], [2.5]]
     """
     clients, losses = [], []

@@ -6,11 +6,8 @@ from fleetsim.selector_training.episodes import train_by_episodes
 from fleetsim.selectors.learned_weights import ANY_CLIENTS, read_weights
 
 SHORT = [
-    "fleet.size=12",
-    "server.cohort=3",
-    "stop.rounds=5",
-    "evaluate.validation_fraction=0.1",
-    "task.local.epochs=2",
+    *("fleet.size=12", "server.cohort=3", "stop.rounds=5"),
+    *("evaluate.validation_fraction=0.1", "task.local.epochs=2"),
 ]
 EAGER = {
     "favor": {"components": 4, "hidden": 8, "batch_size": 2},
@@ -20,8 +17,8 @@ EAGER = {
 
 
 def scenario_of(kind: str, *more: str):
-    own = [f"server.selector.{key}={value}" for key, value in EAGER[kind].items()]
-    return fleetsim.load("quickstart", [f"server.selector.kind={kind}", *own, *SHORT, *more])
+    changes = [f"server.selector.{key}={value}" for key, value in EAGER[kind].items()]
+    return fleetsim.load("quickstart", [f"server.selector.kind={kind}", *changes, *SHORT, *more])
 
 
 def trained(kind: str, out, episodes: int, *, first_seed: int = 50, **more):

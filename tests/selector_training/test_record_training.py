@@ -29,12 +29,12 @@ def trained(tmp_path_factory):
         "arms:\n  random: {server.selector.kind: random}\n  oort: {server.selector.kind: oort}\n"
     )
     study, out = str(home / "study.yaml"), home / "weights.safetensors"
-    own = [part for one in SMALL for part in ("--set", f"server.selector.{one}")]
+    options = [part for one in SMALL for part in ("--set", f"server.selector.{one}")]
     for words in (
         ["study", "run", study, "--home", str(home), "--jobs", "1"],
         [
             *("selector", "train", "fedgcs", "--records", study, "--home", str(home)),
-            *("--out", str(out), *own),
+            *("--out", str(out), *options),
         ],
     ):
         result = CliRunner().invoke(app, words)
@@ -42,7 +42,7 @@ def trained(tmp_path_factory):
     return out, result.output
 
 
-def test_the_ranking_is_told_and_show_prints_origin_and_costs(trained):
+def test_the_ranking_is_reported_and_show_prints_origin_and_costs(trained):
     path, output = trained
     assert "12 records, held-out Kendall" in output
     assert "shuffled scores" in output
@@ -67,15 +67,15 @@ def test_too_few_records_are_refused_in_one_line(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("words", "message"),
     [
         (["fedgcs", "--out", "w"], "give --records"),
         (["favor", "--out", "w"], "give --scenario"),
         (["favor", "--out", "w", "--scenario", "quickstart", "--records", "quick"], "no --records"),
     ],
 )
-def test_arguments_that_do_not_fit_are_refused(words, says):
+def test_arguments_that_do_not_fit_are_refused(words, message):
     result = CliRunner().invoke(app, ["selector", "train", *words])
 
     assert result.exit_code == 2
-    assert says in result.output
+    assert message in result.output

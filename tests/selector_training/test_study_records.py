@@ -5,7 +5,7 @@ import pytest
 
 from fleetsim.contracts import Purpose
 from fleetsim.errors import ScenarioError
-from fleetsim.selector_training.study_records import Wanted, collected
+from fleetsim.selector_training.study_records import RecordRequest, collected
 from fleetsim.simulate import run
 from fleetsim.studies.run_store import RunStore
 from fleetsim.studies.study import load_study
@@ -62,13 +62,13 @@ def four_runs(tmp_path_factory):
 def test_a_record_is_a_round_counted_by_hand(four_runs):
     study, store = four_runs
 
-    fleets = collected(study, store, Wanted())
+    fleets = collected(study, store, RecordRequest())
 
     assert list(fleets) == list(dict.fromkeys(p.scenario.clients_hash for p in study.runs))
     assert len(fleets) == 2  # a seed, a fleet
     planned = next(each for each in study.runs if (each.arm, each.seed) == ("pow-d", 6))
-    found = fleets[planned.scenario.clients_hash]
-    assert found.num_by_arm == {"random": 4, "pow-d": 4}
+    result = fleets[planned.scenario.clients_hash]
+    assert result.num_by_arm == {"random": 4, "pow-d": 4}
     run_ = store.open(planned)
     assert run_ is not None
     for number, row in run_.rounds.iterrows():
@@ -85,7 +85,7 @@ def test_a_record_is_a_round_counted_by_hand(four_runs):
         )
         began = min(task["dispatched_at_s"] for task in tasks)
         ended = max(task["finished_at_s"] for task in tasks)
-        records = found.records
+        records = result.records
         assert sorted(records.selections[at].tolist()) == sorted(t["client"] for t in tasks)
         assert records.performance[at] == row["validation_accuracy"]
         assert records.latency_s[at] == pytest.approx(ended - began)
@@ -97,57 +97,42 @@ def test_a_record_is_a_round_counted_by_hand(four_runs):
 
 def test_the_cost_of_collecting_is_that_of_the_runs_with_their_probes(four_runs):
     study, store = four_runs
-    (first, _) = collected(study, store, Wanted()).values()
-
+    (first, _) = collected(study, store, RecordRequest()).values()
     runs = [store.open(planned) for planned in study.runs if planned.seed == 5]
-    assert first.energy_j == pytest.approx(
-        sum(each.rounds["energy_j"].sum() for each in runs if each is not None)
-    )
-    assert first.virtual_s == pytest.approx(
-        sum(each.rounds["finished_at_s"].iloc[-1] for each in runs if each is not None)
-    )
+    rounds = [each.rounds for each in runs if each is not None]
+
+    assert first.energy_j == pytest.approx(sum(each["energy_j"].sum() for each in rounds))
+    assert first.virtual_s == pytest.approx(sum(each["finished_at_s"].iloc[-1] for each in rounds))
 
 
-def test_arms_and_numbers_can_be_asked_for(four_runs):
+def test_arms_and_numbers_can_be_asked_for_and_what_is_missing_is_named(four_runs, tmp_path):
     study, store = four_runs
+    result = collected(study, store, RecordRequest(per_arm=3, arms=("random",)))
 
-    found = collected(study, store, Wanted(per_arm=3, arms=("random",)))
-
-    assert [each.num_by_arm for each in found.values()] == [{"random": 3}] * 2
-    with pytest.raises(ScenarioError, match="'random' has 4 records, 5 are asked for"):
-        collected(study, store, Wanted(per_arm=5))
-    with pytest.raises(ScenarioError, match="no arm 'oort'; it has random, pow-d"):
-        collected(study, store, Wanted(arms=("oort",)))
-
-
-def test_a_run_that_is_missing_is_named_with_the_command(four_runs, tmp_path):
-    study, _ = four_runs
-
-    command = re.escape(f"`fleetsim study run {study.source}`")
-    with pytest.raises(ScenarioError, match=rf"random, seed 5 is not complete; run {command}"):
-        collected(study, RunStore(tmp_path), Wanted())
-
+    assert [each.num_by_arm for each in result.values()] == [{"random": 3}] * 2
     assert study.source.endswith("study.yaml")  # the study is named `records`
+    command = re.escape(f"`fleetsim study run {study.source}`")
+    for request, store_, message in (
+        (RecordRequest(per_arm=5), store, "'random' has 4 records, 5 are asked for"),
+        (RecordRequest(arms=("oort",)), store, "no arm 'oort'; it has random, pow-d"),
+        (RecordRequest(form="run"), store, "needs the same clients in every round"),
+        (RecordRequest(), RunStore(tmp_path), f"random, seed 5 is not complete; run {command}"),
+    ):
+        with pytest.raises(ScenarioError, match=message):
+            collected(study, store_, request)
 
 
 @pytest.mark.slow
 def test_a_record_may_be_a_whole_run_of_a_fixed_set(tmp_path):
     study, store = made(tmp_path, FIXED)
 
-    (found,) = collected(study, store, Wanted(form="run")).values()
+    (result,) = collected(study, store, RecordRequest(form="run")).values()
 
-    assert [each.tolist() for each in found.records.selections] == [[4, 1, 2], [7, 8, 9]]
+    assert [each.tolist() for each in result.records.selections] == [[4, 1, 2], [7, 8, 9]]
     runs = [store.open(planned) for planned in study.runs]
-    assert found.records.energy_j.tolist() == [
+    assert result.records.energy_j.tolist() == [
         each.rounds["energy_total_j"].iloc[-1] for each in runs if each is not None
     ]
-
-
-def test_whole_runs_of_changing_sets_are_refused(four_runs):
-    study, store = four_runs
-
-    with pytest.raises(ScenarioError, match="needs the same clients in every round"):
-        collected(study, store, Wanted(form="run"))
 
 
 @pytest.mark.slow
@@ -155,4 +140,4 @@ def test_runs_without_validation_accuracy_are_refused(tmp_path):
     study, store = made(tmp_path, FIXED, 'overrides."evaluate.validation_fraction"=0.0')
 
     with pytest.raises(ScenarioError, match=r"evaluate\.validation_fraction above 0"):
-        collected(study, store, Wanted())
+        collected(study, store, RecordRequest())

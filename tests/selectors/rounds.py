@@ -120,7 +120,7 @@ def outcome_of(round_: int, reports: Sequence[Report]) -> RoundOutcome:
     )
 
 
-def resources_of(**told: Any) -> Resources:
+def resources_of(**known: Any) -> Resources:
     """Resources of an idle client."""
     usual: dict[str, Any] = {
         "flop_per_s": 1e9,
@@ -130,4 +130,4 @@ def resources_of(**told: Any) -> Resources:
         "down_bit_per_s": 1e6,
         "up_bit_per_s": 1e6,
     }
-    return Resources(**usual | told, is_charging=False, is_unmetered=True, battery_fraction=None)
+    return Resources(**usual | known, is_charging=False, is_unmetered=True, battery_fraction=None)

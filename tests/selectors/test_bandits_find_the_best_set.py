@@ -54,10 +54,10 @@ def network(tmp_path_factory):
         is_dim = client in BEST and cls >= 7
         row = np.zeros(NUM_INPUTS, dtype=np.float32)
         row[cls] = 1.0 if is_dim else 16.0
-        said = labels_of(client, cls)
-        inputs += [row] * len(said)
-        labels += said
-        owners += [client] * len(said)
+        noisy = labels_of(client, cls)
+        inputs += [row] * len(noisy)
+        labels += noisy
+        owners += [client] * len(noisy)
     x, y = np.array(inputs), np.array(labels)
     np.savez(folder / "train.npz", inputs=x, labels=y, client=np.array(owners))
     np.savez(folder / "test.npz", inputs=x, labels=y)
@@ -72,15 +72,11 @@ def play(network, tmp_path):
             "quickstart",
             [
                 f"task.dataset={{kind: folder, folder: {network}}}",
-                "task.partition={kind: natural}",
-                "task.model={kind: logistic}",
-                "task.local.epochs=1",
-                "task.local.batch_size=120",
+                *("task.partition={kind: natural}", "task.model={kind: logistic}"),
+                *("task.local.epochs=1", "task.local.batch_size=120", "fleet.usage={}"),
                 "task.local.optimizer={kind: sgd, learning_rate: 10.0}",
-                f"fleet.size={NUM_CLIENTS}",
-                "fleet.usage={}",
+                *(f"fleet.size={NUM_CLIENTS}", f"stop={{rounds: {slots}}}"),
                 f"server={{cohort: 2, selector: {selector}}}",
-                f"stop={{rounds: {slots}}}",
             ],
             seed=seed,
         )

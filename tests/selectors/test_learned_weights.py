@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
+from pydantic import TypeAdapter
 
 from fleetsim import bundled
 from fleetsim.contracts import FleetView, State
 from fleetsim.errors import DataError, DivergenceError, FaultsError, ScenarioError
 from fleetsim.scenario import load
-from fleetsim.selectors import build_selector
+from fleetsim.selectors import SelectorSettings, build_selector
 from fleetsim.selectors.learned_weights import (
     ANY_CLIENTS,
     WeightFile,
@@ -21,7 +22,6 @@ from fleetsim.selectors.learned_weights import (
     weights_sha256,
 )
 from tests.contracts.test_selector_contract import Server
-from tests.selector_modes import modes
 from tests.selectors.rounds import fleet_of
 
 
@@ -54,15 +54,15 @@ STATES = st.dictionaries(
 def test_what_is_written_is_read(weights):
     file = WeightFile("fedmarl", weights, {"seed": "3", "command": 'train ü "x"'})
 
-    found = WeightFile.decoded(file.encoded())
+    read = WeightFile.decoded(file.encoded())
 
-    assert found.kind == "fedmarl"
-    assert found.facts == file.facts
-    assert found.weights.keys() == weights.keys()
+    assert read.kind == "fedmarl"
+    assert read.facts == file.facts
+    assert read.weights.keys() == weights.keys()
     for clients, state in weights.items():
-        assert found.weights[clients].keys() == state.keys()
+        assert read.weights[clients].keys() == state.keys()
         for name, array in state.items():
-            other = found.weights[clients][name]
+            other = read.weights[clients][name]
             assert other.dtype == array.dtype
             assert other.shape == array.shape
             assert other.tobytes() == array.tobytes()
@@ -81,6 +81,9 @@ def header_of(about: object) -> bytes:
     return struct.pack("<Q", len(text)) + text
 
 
+FORMAT = "fleetsim selector weights 1"
+
+
 @pytest.mark.parametrize(
     "data",
     [
@@ -90,12 +93,10 @@ def header_of(about: object) -> bytes:
         struct.pack("<Q", 1 << 60) + b"{}",
         struct.pack("<Q", 2) + b"{}",
         header_of("no json"),
+        header_of(json.dumps([1, 2])),
         header_of(json.dumps({"kind": "favor"})),
         header_of(json.dumps({"kind": "favor", "format": "of another time", "facts": "{}"})),
-        header_of(json.dumps([1, 2])),
-        header_of(
-            json.dumps({"kind": "favor", "format": "fleetsim selector weights 1", "facts": "[]"})
-        ),
+        header_of(json.dumps({"kind": "favor", "format": FORMAT, "facts": "[]"})),
     ],
 )
 def test_other_files_are_refused_in_one_line(data, tmp_path):
@@ -107,32 +108,20 @@ def test_other_files_are_refused_in_one_line(data, tmp_path):
     assert "\n" not in str(refusal.value)
 
 
-def test_a_file_that_is_not_there_is_refused_with_the_key():
-    with pytest.raises(DataError, match=r"server\.selector\.weights: no such bundled weights"):
-        read_weights("nothing-like-this")
-
-
-def test_weights_of_certain_clients_are_for_these_alone(tmp_path):
-    name = saved(tmp_path / "own.safetensors", aa=1.0, bb=2.0)
+def test_weights_are_for_their_kind_and_for_their_clients_or_any(tmp_path):
+    name = saved(tmp_path / "weights.safetensors", aa=1.0, bb=2.0)
+    suits_all = saved(tmp_path / "any.safetensors", **{ANY_CLIENTS: 3.0})
 
     assert weights_for(name, "favor", fleet("bb"))["bias"].tolist() == [2.0]
-    with pytest.raises(ScenarioError, match="learned on other clients"):
-        weights_for(name, "favor", fleet("cc"))
+    assert weights_for(suits_all, "favor", fleet("cc"))["bias"].tolist() == [3.0]
     # The check of a scenario without its fleet.
     assert weights_for(name, "favor", fleet(None))["bias"].tolist() == [1.0]
-
-
-def test_weights_for_any_clients_suit_all(tmp_path):
-    name = saved(tmp_path / "any.safetensors", **{ANY_CLIENTS: 3.0})
-
-    assert weights_for(name, "favor", fleet("cc"))["bias"].tolist() == [3.0]
-
-
-def test_weights_of_another_selector_are_refused(tmp_path):
-    name = saved(tmp_path / "own.safetensors", aa=1.0)
-
+    with pytest.raises(ScenarioError, match="learned on other clients"):
+        weights_for(name, "favor", fleet("cc"))
     with pytest.raises(ScenarioError, match="has weights of 'favor', not of 'fedmarl'"):
         weights_for(name, "fedmarl", fleet("aa"))
+    with pytest.raises(DataError, match=r"server\.selector\.weights: no such bundled weights"):
+        read_weights("nothing-like-this")
 
 
 def test_the_hash_is_that_of_the_content(tmp_path):
@@ -149,44 +138,38 @@ def test_bundled_weights_are_found_by_name():
         assert read_weights(name).weights
 
 
-def _without_one(state):
-    return {key: state[key] for key in list(state)[1:]}
+def of_floats(change):
+    return lambda state: {k: change(a) if a.dtype.kind == "f" else a for k, a in state.items()}
 
 
-def _not_finite(state):
-    return {key: np.full_like(a, np.nan) if a.dtype.kind == "f" else a for key, a in state.items()}
+CHANGES = {
+    "without one": lambda state: {key: state[key] for key in list(state)[1:]},
+    "not finite": of_floats(lambda array: np.full_like(array, np.nan)),
+    "halves": of_floats(lambda array: array.astype(np.float16)),
+    "flat": lambda state: {key: array.reshape(-1)[:-1] for key, array in state.items()},
+}
 
 
-def _halves(state):
-    return {k: a.astype(np.float16) if a.dtype.kind == "f" else a for k, a in state.items()}
-
-
-def _flat(state):
-    return {key: array.reshape(-1)[:-1] for key, array in state.items()}
-
-
-@pytest.mark.parametrize("change", [_without_one, _not_finite, _halves, _flat])
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 @pytest.mark.parametrize("kind", ["favor", "fedgcs"])
 def test_weights_of_another_form_are_refused_with_the_array(kind, change, tmp_path):
     file = read_weights(f"{kind}-quick")
     changes = [
-        f"server.selector.kind={kind}",
-        "server.over_commit=1.0",
-        "evaluate.validation_fraction=0.1",
-        "fleet.seed=1",
+        *(f"server.selector.kind={kind}", "server.over_commit=1.0"),
+        *("evaluate.validation_fraction=0.1", "fleet.seed=1"),
     ]
     if kind == "favor":
         sizes = ("action=client", "components=10", "hidden=128")
         changes += [f"server.selector.{size}" for size in sizes]
     clients = load("quickstart", changes).clients_hash
-    path = tmp_path / "own.safetensors"
+    path = tmp_path / "weights.safetensors"
     edited = WeightFile(kind, {clients: change(dict(file.weights[clients]))}, file.facts)
     path.write_bytes(edited.encoded())
 
     with pytest.raises(FaultsError) as caught:
         load("quickstart", [*changes, f"server.selector.weights={path}"])
 
-    assert "own.safetensors: " in str(caught.value)
+    assert "weights.safetensors: " in str(caught.value)
     assert f"train with `fleetsim selector train {kind}`" in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -194,9 +177,9 @@ def test_weights_of_another_form_are_refused_with_the_array(kind, change, tmp_pa
 @pytest.mark.parametrize("kind", ["fedgcs", "favor", "fedmarl"])
 def test_a_network_that_diverges_ends_the_run_and_names_the_key(kind):
     """A step of 1e30 makes products of weights that no 32-bit float holds."""
-    (usual,) = (mode.values[0] for mode in modes() if mode.id == kind)
     soon = {"batch_size": 2, "learning_rate": 1e30, "warm_up_rounds": 3, "refit_rounds": 1}
     fast = soon | {"refit_epochs": 3, "held_out_fraction": 0.0, "starts": 2, "steps": 2}
+    usual = TypeAdapter(SelectorSettings).validate_python({"kind": kind})
     known = {key: value for key, value in fast.items() if key in type(usual).model_fields}
     server = Server(build_selector(usual.model_copy(update=known)))
 

@@ -7,23 +7,22 @@ from fleetsim.scenario import load
 from fleetsim.selectors import SelectorSettings, build_selector
 from fleetsim.selectors.survey.selector import SurveySettings
 from fleetsim.simulate import run
-from tests.selectors.references.afl import Afl
-from tests.selectors.references.autofl import AutoFl
-from tests.selectors.references.divfl import DivFl
-from tests.selectors.references.favor import Favor
 from tests.selectors.references.fedcor import FedCor
-from tests.selectors.references.fedcs import FedCS
-from tests.selectors.references.fedgra import FedGra
-from tests.selectors.references.gpfl import Gpfl
+from tests.selectors.references.gradients import DivFl, FedGra, Gpfl
+from tests.selectors.references.losses import Afl, PowerOfChoice, Survey
+from tests.selectors.references.networks import Favor
 from tests.selectors.references.oort import Oort, PyramidFl
-from tests.selectors.references.power_of_choice import PowerOfChoice
-from tests.selectors.references.rbcs_f import RbcsF
 from tests.selectors.references.referee import Refereed
+from tests.selectors.references.resources import AutoFl, FedCS, RbcsF
 from tests.selectors.references.stage import Stage
-from tests.selectors.references.survey import Survey
-from tests.selectors.references.tifl import MAX_S, Tifl
+from tests.selectors.references.tifl import Tifl
 
-TIFL = {"num_tiers": 3, "profile_rounds": 2, "max_s": MAX_S, "interval_rounds": 3}
+REFERENCES = {
+    "survey": Survey, "power-of-choice": PowerOfChoice, "afl": Afl, "tifl": Tifl, "oort": Oort,
+    "pyramidfl": PyramidFl, "divfl": DivFl, "favor": Favor, "fedcor": FedCor, "fedgra": FedGra,
+    "gpfl": Gpfl, "fedcs": FedCS, "rbcs-f": RbcsF, "autofl": AutoFl,
+}  # fmt: skip
+TIFL = {"num_tiers": 3, "profile_rounds": 2, "max_s": 25.0, "interval_rounds": 3}
 ENDLESS = TIFL | {"credits": "unlimited"}
 # A noise of a tenth keeps the fits of so few rounds well conditioned.
 FEDCOR = {
@@ -40,93 +39,87 @@ FAVOR = {"learning": False, "components": 4, "hidden": 8}
 WINDOWS = {"pacer_window_rounds": 4}
 
 CASES = [
-    ("survey", {"policy": 1}, lambda _: Survey(1)),
-    ("survey", {"policy": 2}, lambda _: Survey(2)),
-    ("survey", {"policy": 3}, lambda _: Survey(3)),
-    ("survey", {"policy": 1, "loss": "first_epoch"}, lambda _: Survey(1, "first_epoch")),
-    ("survey", {"policy": 2, "loss": "all_epochs"}, lambda _: Survey(2, "all_epochs")),
-    ("survey", {"policy": 2, "weights": "printed"}, lambda _: Survey(2, is_printed=True)),
-    ("survey", {"policy": 3, "weights": "printed"}, lambda _: Survey(3, is_printed=True)),
-    ("power-of-choice", {}, lambda _: PowerOfChoice("pow-d")),
-    ("power-of-choice", {"d": 3}, lambda _: PowerOfChoice("pow-d", 3)),
-    ("power-of-choice", {"variant": "cpow-d", "d": 9}, lambda _: PowerOfChoice("cpow-d", 9)),
-    ("power-of-choice", {"variant": "rpow-d"}, lambda _: PowerOfChoice("rpow-d")),
-    ("power-of-choice", {"variant": "rpow-d", "loss": "first_epoch"},
-        lambda _: PowerOfChoice("rpow-d", loss="first_epoch")),
-    ("power-of-choice", {"variant": "rpow-d", "loss": "all_epochs"},
-        lambda _: PowerOfChoice("rpow-d", loss="all_epochs")),
-    ("afl", {}, lambda _: Afl()),
-    ("afl", {"alpha_2": 0.05, "alpha_3": 0.5}, lambda _: Afl(sharpness=0.05, uniform=50)),
-    ("afl", {"cold_start": "none"}, lambda _: Afl(evaluates=False)),
-    ("afl", {"alpha_1": 0.25}, lambda _: Afl(dropped=25)),
-    ("afl", {"alpha_1": 0.25, "rounding": "random"}, lambda _: Afl(dropped=25, floors_random=True)),
-    ("tifl", TIFL, lambda _: Tifl(endless=False)),
-    ("tifl", ENDLESS, lambda _: Tifl()),
-    ("tifl", ENDLESS | {"trigger": "every"}, lambda _: Tifl(trigger="every")),
-    ("tifl", ENDLESS | {"rule": "rank_to_zero"}, lambda _: Tifl(rule="rank_to_zero")),
-    ("tifl", ENDLESS | {"rule": "error"}, lambda _: Tifl(rule="error")),
-    ("oort", {}, Oort),
-    ("oort", WINDOWS, Oort),
-    ("oort", WINDOWS | {"pacer_every": "round", "preferred_duration_s": 9.0}, Oort),
-    ("oort", WINDOWS | {"preferred_duration_s": 9.0, "pacer_step_s": 2.0}, Oort),
-    ("oort", {"exploration_window": 1.0}, Oort),
-    ("oort", {"profile": "oort_repo"} | WINDOWS, Oort),
-    ("oort", {"profile": "fedscale"} | WINDOWS, Oort),
-    ("oort", {"profile": "plato"}, Oort),
-    ("oort", {"max_selections": 6}, Oort),
-    ("pyramidfl", {}, PyramidFl),
-    ("pyramidfl", {"idle_share": 0.5, "lowest_dropout": 0.2, "highest_dropout": 0.9}, PyramidFl),
-    ("divfl", {}, lambda _: DivFl()),
-    ("divfl", {"refresh": "ideal"}, lambda _: DivFl(ideal=True)),
-    ("divfl", {"metric": "squared_l2"}, lambda _: DivFl(power=2)),
-    ("divfl", {"weights": "gamma"}, lambda _: DivFl(weighs=True)),
-    ("divfl", {"weights": "gamma", "refresh": "ideal"}, lambda _: DivFl(ideal=True, weighs=True)),
-    ("divfl", {"vectors": "update"}, lambda _: DivFl(updates=True)),
-    ("favor", FAVOR, Favor),
-    ("favor", FAVOR | {"components": 9, "scaling": "standard"}, Favor),
-    ("fedcor", FEDCOR, FedCor),
-    ("fedcor", FEDCOR | {"sum_over": "all"}, FedCor),
-    ("fedgra", {}, FedGra),
-    ("fedgra", {"every_rounds": 2, "fairness_bound": 4.0}, FedGra),
-    ("fedgra", {"every_rounds": 1, "weighting": "inverse", "smoothing": 0.4}, FedGra),
-    ("fedgra", {"every_rounds": 2, "fairness_bound": 3.0, "overflow": "printed"}, FedGra),
-    ("fedgra", {"every_rounds": 2, "fairness_bound": 3.0, "reset": "marking"}, FedGra),
-    ("fedgra", {"every_rounds": 3, "mapping": "range", "distinguishing": 0.2}, FedGra),
-    ("gpfl", {}, Gpfl),
-    ("gpfl", {"vector": "delta", "exploration": 0.3}, Gpfl),
-    ("gpfl", {"vector": "last_gradient"}, Gpfl),
-    ("gpfl", {"vector": "delta", "mean": "per_pull"}, Gpfl),
-    ("gpfl", {"vector": "delta", "plays": "rounds", "adjustment": "corrected"}, Gpfl),
-    ("fedcs", {"round_s": 60.0, "asked_fraction": 0.5}, lambda _: FedCS(60.0)),
-    ("fedcs", {"round_s": 15.0, "asked_fraction": 0.5}, lambda _: FedCS(15.0)),
-    ("rbcs-f", {"penalty": 0.05}, lambda _: RbcsF(v=0.05)),
-    ("rbcs-f", {"guaranteed_fraction": 0.3, "penalty": 1.0}, lambda _: RbcsF(beta=0.3, v=1.0)),
-    ("rbcs-f", {"penalty": 0.05, "confidence": 5.0, "ridge": 0.5},
-        lambda _: RbcsF(v=0.05, alpha=5.0, ridge=0.5)),
-    ("autofl", {}, lambda _: AutoFl()),
-    ("autofl", {"exploration": 0.0, "unit_j": 50.0}, lambda _: AutoFl(epsilon=0.0, unit_j=50.0)),
-    ("autofl", {"accuracy_weight": 10.0, "gain_weight": 100.0},
-        lambda _: AutoFl(alpha=10.0, beta=100.0)),
-    ("autofl", {"tables": "category"}, lambda _: AutoFl(shared=True)),
-    ("autofl", {"next_state": "same"}, lambda _: AutoFl(waits=False)),
-    ("autofl", {"previous": "best", "cohort_energy": "sum"},
-        lambda _: AutoFl(best=True, adds_up=True)),
-    ("autofl", {"learning": False}, lambda _: AutoFl(epsilon=0.0, learns=False)),
+    ("survey", {"policy": 1}),
+    ("survey", {"policy": 2}),
+    ("survey", {"policy": 3}),
+    ("survey", {"policy": 1, "loss": "first_epoch"}),
+    ("survey", {"policy": 2, "loss": "all_epochs"}),
+    ("survey", {"policy": 2, "weights": "printed"}),
+    ("survey", {"policy": 3, "weights": "printed"}),
+    ("power-of-choice", {}),
+    ("power-of-choice", {"d": 3}),
+    ("power-of-choice", {"variant": "cpow-d", "d": 9}),
+    ("power-of-choice", {"variant": "rpow-d"}),
+    ("power-of-choice", {"variant": "rpow-d", "loss": "first_epoch"}),
+    ("power-of-choice", {"variant": "rpow-d", "loss": "all_epochs"}),
+    ("afl", {}),
+    ("afl", {"alpha_2": 0.05, "alpha_3": 0.5}),
+    ("afl", {"cold_start": "none"}),
+    ("afl", {"alpha_1": 0.25}),
+    ("afl", {"alpha_1": 0.25, "rounding": "random"}),
+    ("tifl", TIFL),
+    ("tifl", ENDLESS),
+    ("tifl", ENDLESS | {"trigger": "every"}),
+    ("tifl", ENDLESS | {"rule": "rank_to_zero"}),
+    ("tifl", ENDLESS | {"rule": "error"}),
+    ("oort", {}),
+    ("oort", WINDOWS),
+    ("oort", WINDOWS | {"pacer_every": "round", "preferred_duration_s": 9.0}),
+    ("oort", WINDOWS | {"preferred_duration_s": 9.0, "pacer_step_s": 2.0}),
+    ("oort", {"exploration_window": 1.0}),
+    ("oort", {"profile": "oort_repo"} | WINDOWS),
+    ("oort", {"profile": "fedscale"} | WINDOWS),
+    ("oort", {"profile": "plato"}),
+    ("oort", {"max_selections": 6}),
+    ("pyramidfl", {}),
+    ("pyramidfl", {"idle_share": 0.5, "lowest_dropout": 0.2, "highest_dropout": 0.9}),
+    ("divfl", {}),
+    ("divfl", {"refresh": "ideal"}),
+    ("divfl", {"metric": "squared_l2"}),
+    ("divfl", {"weights": "gamma"}),
+    ("divfl", {"weights": "gamma", "refresh": "ideal"}),
+    ("divfl", {"vectors": "update"}),
+    ("favor", FAVOR),
+    ("favor", FAVOR | {"components": 9, "scaling": "standard"}),
+    ("fedcor", FEDCOR),
+    ("fedcor", FEDCOR | {"sum_over": "all"}),
+    ("fedgra", {}),
+    ("fedgra", {"every_rounds": 2, "fairness_bound": 4.0}),
+    ("fedgra", {"every_rounds": 1, "weighting": "inverse", "smoothing": 0.4}),
+    ("fedgra", {"every_rounds": 2, "fairness_bound": 3.0, "overflow": "printed"}),
+    ("fedgra", {"every_rounds": 2, "fairness_bound": 3.0, "reset": "marking"}),
+    ("fedgra", {"every_rounds": 3, "mapping": "range", "distinguishing": 0.2}),
+    ("gpfl", {}),
+    ("gpfl", {"vector": "delta", "exploration": 0.3}),
+    ("gpfl", {"vector": "last_gradient"}),
+    ("gpfl", {"vector": "delta", "mean": "per_pull"}),
+    ("gpfl", {"vector": "delta", "plays": "rounds", "adjustment": "corrected"}),
+    ("fedcs", {"round_s": 60.0, "asked_fraction": 0.5}),
+    ("fedcs", {"round_s": 15.0, "asked_fraction": 0.5}),
+    ("rbcs-f", {"penalty": 0.05}),
+    ("rbcs-f", {"guaranteed_fraction": 0.3, "penalty": 1.0}),
+    ("rbcs-f", {"penalty": 0.05, "confidence": 5.0, "ridge": 0.5}),
+    ("autofl", {}),
+    ("autofl", {"exploration": 0.0, "unit_j": 50.0}),
+    ("autofl", {"accuracy_weight": 10.0, "gain_weight": 100.0}),
+    ("autofl", {"tables": "category"}),
+    ("autofl", {"next_state": "same"}),
+    ("autofl", {"previous": "best", "cohort_energy": "sum"}),
+    ("autofl", {"learning": False}),
 ]  # fmt: skip
-"""Kind, settings, and the reference for them."""
+"""Kinds, and settings."""
 
 
 def name_of(case) -> str:
-    kind, changes, _ = case
+    kind, changes = case
     return "-".join([kind, *(f"{key}={value}" for key, value in changes.items())])
 
 
-def refereed(kind, changes, reference) -> Refereed:
-    raw = {"kind": kind, **changes}
-    settings = TypeAdapter(SelectorSettings).validate_python(raw)
+def refereed(kind, changes) -> Refereed:
+    settings = TypeAdapter(SelectorSettings).validate_python({"kind": kind, **changes})
     if "ties" in type(settings).model_fields:
         settings = settings.model_copy(update={"ties": "lowest_id"})
-    return Refereed(build_selector(settings), reference(settings))
+    return Refereed(build_selector(settings), REFERENCES[kind](settings))
 
 
 @pytest.mark.parametrize("case", CASES, ids=name_of)
@@ -142,7 +135,9 @@ def test_every_choice_is_that_of_the_reference(case):
 
 
 def test_a_referee_sees_another_choice():
-    referee = Refereed(build_selector(SurveySettings(policy=1, ties="lowest_id")), Survey(2))
+    settings = SurveySettings(policy=1, ties="lowest_id")
+    reference = Survey(settings.model_copy(update={"policy": 2}))
+    referee = Refereed(build_selector(settings), reference)
     Stage(0).play(referee)
 
     assert referee.mismatches

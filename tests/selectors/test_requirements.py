@@ -25,8 +25,8 @@ BUFFERED = [
 
 
 def buffered(settings):
-    said = json.dumps(settings.model_dump(mode="json"))
-    return load("quickstart-fedbuff", [*BUFFERED, f"server.selector={said}"])
+    selector = json.dumps(settings.model_dump(mode="json"))
+    return load("quickstart-fedbuff", [*BUFFERED, f"server.selector={selector}"])
 
 
 def test_a_buffered_server_refuses_who_asks_clients():

@@ -31,12 +31,6 @@ def test_best_is_the_head_of_the_full_sort(scores, num, key_seed):
     assert best(np.array(scores, dtype=np.float64), num, keys).tolist() == slow
 
 
-def test_an_unknown_score_ranks_below_all_known_ones():
-    scores = np.array([np.nan, -5.0, 1.0])
-
-    assert best(scores, 3, np.zeros(3)).tolist() == [2, 1, 0]
-
-
 def test_the_order_among_two_does_not_depend_on_who_else_is_there():
     keys = tie_keys("random", 6, rng.stream(1, "ties"))
     all_six = np.arange(6)[best(np.ones(6), 6, keys)].tolist()
@@ -46,7 +40,8 @@ def test_the_order_among_two_does_not_depend_on_who_else_is_there():
     assert only_three == [client for client in all_six if client in (1, 3, 4)]
 
 
-def test_a_negative_number_or_missing_keys_are_refused():
+def test_unknown_scores_rank_last_and_a_negative_number_or_missing_keys_are_refused():
+    assert best(np.array([np.nan, -5.0, 1.0]), 3, np.zeros(3)).tolist() == [2, 1, 0]
     with pytest.raises(ValueError, match="got -1"):
         best(np.ones(2), -1, np.ones(2))
     with pytest.raises(ValueError, match="tie keys"):

@@ -16,8 +16,6 @@ from fleetsim.selectors.quick_init_ucb.selector import QuickInitUcbSettings
 from fleetsim.selectors.tifl.selector import TiFLSettings
 from tests.selectors.rounds import met, probed, report_of, resources_of, view_of
 
-AMOUNTS = [{"epochs": 3}, {"epochs": 0, "steps": 20}]
-
 
 def trained_in_probes(settings: SelectorSettings, amount: dict[str, int]) -> set[Work]:
     """Works of the trainings that a selector asks for before round 11, answered as asked."""
@@ -34,25 +32,20 @@ def trained_in_probes(settings: SelectorSettings, amount: dict[str, int]) -> set
     return {work for work in works if work.kind is WorkKind.TRAIN}
 
 
-@pytest.mark.parametrize("amount", AMOUNTS)
+@pytest.mark.parametrize("amount", [{"epochs": 3}, {"epochs": 0, "steps": 20}])
 @pytest.mark.parametrize(
-    "settings",
+    ("settings", "fixed"),
     [
-        TiFLSettings(),
-        FedCorSettings(warm_up_rounds=1),
-        DivFlSettings(vectors="update"),
-        QuickInitUcbSettings(cold_start="reset"),
+        (TiFLSettings(), None),
+        (FedCorSettings(warm_up_rounds=1), None),
+        (DivFlSettings(vectors="update"), None),
+        (QuickInitUcbSettings(cold_start="reset"), None),
+        (FedGRASettings(), {"epochs": 1}),
+        (FavorSettings(), {"epochs": 1}),
     ],
-    ids=lambda settings: settings.kind,
 )
-def test_probes_train_as_much_as_the_scenario_asks_for(settings, amount):
-    assert trained_in_probes(settings, amount) == {Work(WorkKind.TRAIN, **amount)}
-
-
-@pytest.mark.parametrize("amount", AMOUNTS)
-@pytest.mark.parametrize("settings", [FedGRASettings(), FavorSettings()], ids=lambda s: s.kind)
-def test_some_probes_are_one_epoch_whatever_the_scenario_asks_for(settings, amount):
-    assert trained_in_probes(settings, amount) == {Work(WorkKind.TRAIN, epochs=1)}
+def test_probes_train_as_much_as_the_scenario_asks_for_or_an_epoch(settings, fixed, amount):
+    assert trained_in_probes(settings, amount) == {Work(WorkKind.TRAIN, **fixed or amount)}
 
 
 @pytest.mark.parametrize(("steps", "packed"), [(2, 2), (3, 1)])
@@ -63,9 +56,9 @@ def test_fedcs_counts_the_samples_of_all_steps(steps, packed):
     """
     settings = FedCSSettings(round_s=5.0)
     fleet, selector = met(settings, (15, 15), epochs=0, steps=steps, payload_byte=125_000)
-    told = resources_of(samples_per_s=10.0)
+    resources = resources_of(samples_per_s=10.0)
     answers = [
-        report_of(client, purpose=Purpose.PROBE)._replace(resources=told) for client in (0, 1)
+        report_of(client, purpose=Purpose.PROBE)._replace(resources=resources) for client in (0, 1)
     ]
 
     assert selector.select(view_of(fleet, reports=answers)).size == packed

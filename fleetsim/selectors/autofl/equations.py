@@ -96,8 +96,8 @@ def rewards(
 
     Source: AutoFL (Kim, Wu, MICRO 2021), its reward, by a re-implementation.
     """
-    figures = np.array([accuracy, before])
-    require_all("accuracies must be in [0, 1]", figures, (figures >= 0.0) & (figures <= 1.0))
+    both = np.array([accuracy, before])
+    require_all("accuracies must be in [0, 1]", both, (both >= 0.0) & (both <= 1.0))
     if accuracy < before:
         return np.full(local_j.shape, 100.0 * accuracy - 100.0)
     gained = accuracy_weight * 100.0 * accuracy + gain_weight * 100.0 * (accuracy - before)

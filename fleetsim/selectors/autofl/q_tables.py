@@ -35,7 +35,7 @@ class Rewards(NamedTuple):
 
 
 class WaitingRewards:
-    """Rewards whose clients have not told their next state yet."""
+    """Rewards whose clients have not reported their next state yet."""
 
     def __init__(self) -> None:
         none = np.empty(0, dtype=np.int64)
@@ -63,7 +63,8 @@ class WaitingRewards:
 class QTables:
     """Values of all levels in the states that were rewarded."""
 
-    def __init__(self, num_levels: int) -> None:
+    def __init__(self, num_levels: int, *, learning_rate: float, discount: float) -> None:
+        self._rates = {"learning_rate": learning_rate, "discount": discount}
         self._rows: IntArray = np.empty(0, dtype=np.int64)
         self._values: FloatArray = np.empty((0, num_levels))
 
@@ -76,9 +77,7 @@ class QTables:
             result[is_there] = self._values[at[is_there]]
         return result
 
-    def learn(
-        self, given: Rewards, next_rows: IntArray, *, learning_rate: float, discount: float
-    ) -> None:
+    def learn(self, given: Rewards, next_rows: IntArray) -> None:
         """Learn from rewards, one by one, with the row of the next state of each client [n].
 
         Clients that share a table may share a row.
@@ -91,8 +90,7 @@ class QTables:
                 float(self._values[place, level]),
                 reward,
                 float(self.values(next_row[np.newaxis]).max()),
-                learning_rate=learning_rate,
-                discount=discount,
+                **self._rates,
             )
 
     def state(self) -> State:

@@ -8,7 +8,7 @@ docs/selectors.md has states, reward, choice and costs. Readings:
 * *Next state.* The source takes the old one, *accuracy before* the best so far, on the test set.
 
 Secondary source: Kim, Wu, MICRO 2021 (arXiv 2107.08147), by its re-implementation
-li1553770945/RL-Federal-Learning@8e0cb93, whose figures are the defaults.
+li1553770945/RL-Federal-Learning@8e0cb93, whose values are the defaults.
 """
 
 from __future__ import annotations
@@ -37,18 +37,13 @@ from fleetsim.schema.distinct import Distinct
 from fleetsim.schema.key_conditions import beside, by_key
 from fleetsim.schema.ranges import EnergyJ, PositiveFraction, Weight
 from fleetsim.selectors import probing
-from fleetsim.selectors.autofl.equations import (
-    NUM_STATES,
-    category,
-    chosen_levels,
-    rewards,
-    state_number,
-)
+from fleetsim.selectors.autofl import equations
+from fleetsim.selectors.autofl.equations import NUM_STATES
 from fleetsim.selectors.autofl.q_tables import QTables, Rewards, WaitingRewards
 from fleetsim.selectors.baselines.uniform import random_clients
+from fleetsim.selectors.configured_selector import SelectorWithDiagnostics, known
 from fleetsim.selectors.declared_state import Scalar
 from fleetsim.selectors.demands import Demand, Demands
-from fleetsim.selectors.known_numbers import TellingSelector, known
 from fleetsim.selectors.learned_weights import weights_for
 from fleetsim.selectors.requirements import require_validation
 from fleetsim.selectors.tie_breaking import TieRule, best, tie_keys
@@ -128,7 +123,7 @@ class AutoFLSettings(Settings):
         return AutoFLSelector(self)
 
 
-class AutoFLSelector(TellingSelector[AutoFLSettings]):
+class AutoFLSelector(SelectorWithDiagnostics[AutoFLSettings]):
     """Selector with Q-tables, and with rewards that wait for the next state of their clients.
 
     `_row` and `_level` are those of the present round's cohort.
@@ -148,7 +143,7 @@ class AutoFLSelector(TellingSelector[AutoFLSettings]):
             require_validation(
                 fleet, "autofl learns from", ", or learning: false to use tables as they are"
             )
-        self._tables = QTables(len(settings.clock_levels))
+        self._tables = self._empty_tables()
         self._before = probing.accuracy_of(fleet.validation)
         self._row: dict[int, int] = {}
         self._level: dict[int, int] = {}
@@ -169,7 +164,7 @@ class AutoFLSelector(TellingSelector[AutoFLSettings]):
         self._expected = {}
         rows = self._rows(probing.resources(view.reports))
         given = self._waiting.take(rows[self._waiting.all.client] != _UNKNOWN)
-        self._learn(self._tables, given, rows[given.client])
+        self._tables.learn(given, rows[given.client])
         present = view.candidates[rows[view.candidates] != _UNKNOWN]
         has_answers = present.size > 0
         exploration = settings.exploration if settings.learning else 0.0
@@ -189,7 +184,7 @@ class AutoFLSelector(TellingSelector[AutoFLSettings]):
         draw = rng.stream(seed, "select/autofl/levels", view.round)
         uniforms = draw.random(self._size)[chosen]
         drawn = draw.integers(len(settings.clock_levels), size=self._size)[chosen]
-        levels = chosen_levels(values, uniforms, drawn, exploration)
+        levels = equations.chosen_levels(values, uniforms, drawn, exploration)
         self._row = dict(zip(chosen.tolist(), rows[chosen].tolist(), strict=True))
         self._level = dict(zip(chosen.tolist(), levels.tolist(), strict=True))
         if has_answers and chosen.size:
@@ -217,7 +212,7 @@ class AutoFLSelector(TellingSelector[AutoFLSettings]):
         clients, local_j = list(spent_j), np.array(list(spent_j.values()))
         # Clients that failed report no joules; the cohort's mean is over all that were asked.
         num = outcome.selected.size if self._settings.cohort_energy == "mean" else 1
-        reward = rewards(
+        reward = equations.rewards(
             accuracy,
             before,
             local_j,
@@ -233,13 +228,13 @@ class AutoFLSelector(TellingSelector[AutoFLSettings]):
         self._diagnostics |= known(realised=target.mean(), reward=reward.mean())
         if self._settings.next_state == "same":
             given = self._waiting.take(np.ones(len(clients), dtype=np.bool_))
-            self._learn(self._tables, given, given.row)
+            self._tables.learn(given, given.row)
 
     def learned(self) -> State:
         """Return the tables; rewards that wait take the old state of their client as the next."""
-        tables = QTables(len(self._settings.clock_levels))
+        tables = self._empty_tables()
         tables.restore(self._tables.state())
-        self._learn(tables, self._waiting.all, self._waiting.all.row)
+        tables.learn(self._waiting.all, self._waiting.all.row)
         return tables.state() | {
             "clock_levels": np.array(self._settings.clock_levels),
             "are_shared": np.array(self._settings.tables == "category"),
@@ -273,41 +268,38 @@ class AutoFLSelector(TellingSelector[AutoFLSettings]):
         """Return the tables."""
         return self.learned()
 
+    def _empty_tables(self) -> QTables:
+        settings = self._settings
+        rates = {"learning_rate": settings.learning_rate, "discount": settings.discount}
+        return QTables(len(settings.clock_levels), **rates)
+
     def _rows(self, reported: dict[int, Resources]) -> IntArray:
         """Return the row of each client in its present state [N]; -1 of those without an answer."""
         rows: IntArray = np.full(self._size, _UNKNOWN, dtype=np.int64)
         if not reported:
             return rows
         clients = np.array(list(reported), dtype=np.int64)
-        told = list(reported.values())
+        resources = list(reported.values())
         layers = self._fleet.layer_counts
         coverage = 1.0 if self._coverage is None else self._coverage[clients]
-        rate_bit_per_s = np.array([min(one.down_bit_per_s, one.up_bit_per_s) for one in told])
-        states = state_number(
+        rate_bit_per_s = np.array([min(one.down_bit_per_s, one.up_bit_per_s) for one in resources])
+        states = equations.state_number(
             num_conv=layers.get("conv", 0) + layers.get("depthwise", 0),
             num_fc=layers.get("gemm", 0),
             num_rc=layers.get("rnn", 0),
             batch_size=self._fleet.batch_size,
             epochs=self._epochs[clients],
             participants=self._fleet.cohort,
-            cpu_percent=100.0 * np.array([one.load_fraction for one in told]),
-            memory_percent=100.0 * np.array([_memory_fraction(one) for one in told]),
+            cpu_percent=100.0 * np.array([one.load_fraction for one in resources]),
+            memory_percent=100.0 * np.array([_memory_fraction(one) for one in resources]),
             rate_mbit_per_s=rate_bit_per_s / BIT_PER_MBIT,
             coverage_percent=100.0 * np.asarray(coverage),
         )
         tables = clients
         if self._settings.tables == "category":
-            tables = category(np.array([one.flop_per_s for one in told]))
+            tables = equations.category(np.array([one.flop_per_s for one in resources]))
         rows[clients] = tables * NUM_STATES + states
         return rows
-
-    def _learn(self, tables: QTables, given: Rewards, next_rows: IntArray) -> None:
-        tables.learn(
-            given,
-            next_rows,
-            learning_rate=self._settings.learning_rate,
-            discount=self._settings.discount,
-        )
 
 
 def _memory_fraction(reported: Resources) -> float:

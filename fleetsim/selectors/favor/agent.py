@@ -8,10 +8,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from fleetsim import rng
 from fleetsim.contracts import State
+from fleetsim.selectors.declared_state import DeclaredState, Scalar
 from fleetsim.selectors.favor.equations import exploration_rate
 from fleetsim.selectors.favor.replay import Coordinates, Replay
 from fleetsim.selectors.favor.settings import FavorKeys
@@ -21,8 +20,15 @@ if TYPE_CHECKING:
     from fleetsim.selectors.favor.network import QNetwork
 
 
-class Agent:
+class Agent(DeclaredState):
     """Double Q-learning of one fleet."""
+
+    state_parts = ("network", "replay")
+    state_fields = (
+        Scalar("num_rounds", int),
+        Scalar("num_steps", int),
+        Scalar("num_episodes", int),
+    )
 
     def __init__(
         self, settings: FavorKeys, num_clients: int, num_coordinates: int, *, seed: int
@@ -41,10 +47,14 @@ class Agent:
         self.replay = Replay(settings.replay_capacity, 1 + num_clients, num_coordinates)
         self._num_rounds = 0
         self._num_steps = 0
-        self.num_episodes = 0
-        """Number of finished runs of learning before this one."""
+        self._num_episodes = 0
         if settings.learning:
             self.network.begin_learning()
+
+    @property
+    def num_episodes(self) -> int:
+        """Number of finished runs of learning before this one."""
+        return self._num_episodes
 
     @property
     def exploration(self) -> float:
@@ -84,31 +94,17 @@ class Agent:
         self.restore(learned)
         if not self._settings.learning:
             return
-        self.num_episodes += 1
-        is_due = self.num_episodes % self._settings.sync_every == 0
+        self._num_episodes += 1
+        is_due = self._num_episodes % self._settings.sync_every == 0
         if self._settings.sync_in == "episodes" and is_due:
             self.network.update_target()
-
-    def state(self) -> State:
-        """Return copies of networks, moments, transitions and counters."""
-        return {
-            **self.network.state(),
-            **self.replay.state(),
-            "num_rounds": np.array(self._num_rounds),
-            "num_steps": np.array(self._num_steps),
-            "num_episodes": np.array(self.num_episodes),
-        }
 
     def restore(self, state: State) -> None:
         """Replace everything by a copy of what `state` returned; what is frozen needs no more."""
         if not self._settings.learning:
             self.network.use(part_of(state, "network/online/"))
             return
-        self.network.restore(state)
-        self.replay.restore(state)
-        self._num_rounds = int(state["num_rounds"])
-        self._num_steps = int(state["num_steps"])
-        self.num_episodes = int(state["num_episodes"])
+        super().restore(state)
 
     def _step(self) -> float:
         """Take one step on a batch drawn without replacement; return the loss before it."""

@@ -1,11 +1,12 @@
 """Coordinates of the models of all clients: what the server keeps of them.
 
 The axes are fitted once in a run, on the first models: the global one, and those of the clients
-that answered the first probes, at most a thousand of them (drawn at random; own limit). Then rows
-alone are kept, not models. A client without an answer has the coordinates of the initial model.
+that answered the first probes, at most a thousand of them, drawn at random (fleetsim's limit).
+Then rows alone are kept, not models. A client without an answer has the coordinates of the initial
+model.
 
 Coordinates are divided by the standard deviation of the first models along the first axis, so that
-they begin near 1 whatever the model (own).
+they begin near 1 whatever the model (fleetsim's).
 """
 
 from collections.abc import Mapping
@@ -109,8 +110,8 @@ class Compression:
         """Store the coordinates of models by row, where they are finite."""
         places = np.array(list(models), dtype=np.int64)
         with np.errstate(over="ignore", invalid="ignore"):
-            found = coordinates(list(models.values()), self._mean, self._axes)
-            rounded = found.astype(np.float32)
+            exact = coordinates(list(models.values()), self._mean, self._axes)
+            rounded = exact.astype(np.float32)
         is_finite = np.isfinite(rounded).all(axis=1)
         rows = self.rows.copy()
         rows[places[is_finite]] = rounded[is_finite]

@@ -11,7 +11,7 @@ target where s_{t+1} is meant.
 Axes of principal component analysis have no sign, and those of equal variance no order, so that a
 network trained in one run could not read the coordinates of the next. The axes of a run are
 therefore turned onto the coordinates that the same clients had where training began, by the
-orthogonal Procrustes problem (own; distances between models do not change).
+orthogonal Procrustes problem (fleetsim's; distances between models do not change).
 
 Source: Wang, Kaplan, Niu, Li, "Optimizing federated learning on non-IID data with reinforcement
 learning", INFOCOM 2020, by secondary sources: notes in translation and a fork of iQua/flsim with a
@@ -116,7 +116,7 @@ def turn_onto(points: FloatArray, reference: FloatArray) -> FloatArray:
     array([[ 0.,  1.],
            [-1.,  0.]])
 
-    Source: Schönemann (1966); own addition to Favor.
+    Source: Schönemann (1966); fleetsim's addition to Favor.
     """
     require_lengths(points.shape[0], reference=reference)
     left, _, right = np.linalg.svd(points.T @ reference)
@@ -171,7 +171,7 @@ def exploration_rate(num_rounds: int, first: float, last: float, decay_rounds: f
     >>> exploration_rate(0, 0.9, 0.05, 200.0)
     0.9
 
-    Source: own; the sources name epsilon-greedy exploration without its numbers.
+    Source: fleetsim's; the sources name epsilon-greedy exploration without its numbers.
     """
     return last + (first - last) * math.exp(-num_rounds / decay_rounds)
 
@@ -188,7 +188,7 @@ def choose(
     >>> choose(values, 3, 2, np.zeros(4), draws).tolist()
     [1, 0, 3]
 
-    Source: Favor (INFOCOM 2020), the largest Q, by notes; epsilon-greedy places, own.
+    Source: Favor (INFOCOM 2020), the largest Q, by notes; epsilon-greedy places, fleetsim's.
     """
     require_lengths(values.shape[0], keys=keys, draws=draws)
     num = min(num, values.size)

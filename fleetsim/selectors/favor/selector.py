@@ -31,12 +31,12 @@ from fleetsim.contracts import (
 from fleetsim.errors import ScenarioError
 from fleetsim.quoting import quoted
 from fleetsim.selectors import probing
+from fleetsim.selectors.configured_selector import SelectorWithDiagnostics, known
 from fleetsim.selectors.declared_state import Column, Scalar
 from fleetsim.selectors.favor.agent import Agent
 from fleetsim.selectors.favor.compression import Compression
 from fleetsim.selectors.favor.equations import choose, reward
 from fleetsim.selectors.favor.settings import NUMBER_BYTE, FavorKeys
-from fleetsim.selectors.known_numbers import TellingSelector, known
 from fleetsim.selectors.learned_weights import require_arrays, weights_for
 from fleetsim.selectors.requirements import require_validation
 from fleetsim.selectors.tie_breaking import tie_keys
@@ -51,7 +51,7 @@ class FavorSettings(FavorKeys):
         return FavorSelector(self)
 
 
-class FavorSelector(TellingSelector[FavorSettings]):
+class FavorSelector(SelectorWithDiagnostics[FavorSettings]):
     """Selector with the coordinates of all models and an agent that outlasts the run."""
 
     needs_losses = True

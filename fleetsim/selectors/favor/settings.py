@@ -13,7 +13,9 @@ from fleetsim.settings import Settings
 
 NUMBER_BYTE = 4
 _LEARNS = ActsIf(
-    lambda own, _: own.learning, "the network is only used (learning: false)", "set learning: true"
+    lambda it, _: it.learning,
+    "the network is only used (learning: false)",
+    "set learning: true",
 )
 _KNOWS = "models of all clients after an epoch, then those of its cohorts"
 _BECAUSE = "the server sees single models, also of clients that it does not choose"

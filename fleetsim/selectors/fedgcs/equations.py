@@ -55,18 +55,6 @@ def scores(
     return np.asarray(performance * factors, dtype=np.float64)
 
 
-def min_max(values: FloatArray) -> FloatArray:
-    """Return values scaled to [0, 1] over their range; 0 where all are equal [R].
-
-    >>> min_max(np.array([2.0, 6.0, 3.0])).tolist()
-    [0.0, 1.0, 0.25]
-
-    Source: the scores of zhiyuan-ning/GenerativeFL@785773b.
-    """
-    low, high = (values.min(), values.max()) if values.size else (0.0, 0.0)
-    return scaled(values, float(low), float(high))
-
-
 def scaled(values: FloatArray, low: float, high: float) -> FloatArray:
     """Return values scaled so that the range from low to high is [0, 1]; 0 if it is empty [R].
 

@@ -135,12 +135,12 @@ class Network(nn.Module):
         inputs = torch.cat([first, self.embedding(tokens)], dim=1)
         logits, _ = self.distribution(inputs, state, encoded)
         # One end token is predicted after each sequence; fillings beyond it are not.
-        wanted = functional.pad(tokens, (0, 1), value=self.end)
+        expected = functional.pad(tokens, (0, 1), value=self.end)
         counts = functional.pad(encoded.is_real, (1, 0), value=True)
         surprise = functional.cross_entropy(
-            logits.flatten(0, 1), wanted.flatten(), reduction="none"
+            logits.flatten(0, 1), expected.flatten(), reduction="none"
         )
-        sequence = (surprise.view(wanted.shape) * counts).sum(dim=1)
+        sequence = (surprise.view(expected.shape) * counts).sum(dim=1)
         if over == "mean":
             sequence = sequence / counts.sum(dim=1)
         score = torch.square(targets - self.estimate(encoded))
@@ -182,7 +182,7 @@ def beam_search(
     beams = 1
     inputs, state = network.begin(encoded)
     is_open = torch.from_numpy(np.append(is_allowed, True)).repeat(num, 1, 1)
-    found = torch.full((num, 1, most), end)
+    paths = torch.full((num, 1, most), end)
     log_likelihood = torch.zeros(num, 1)
     has_ended = torch.zeros(num, 1, dtype=torch.bool)
     for step in range(most):
@@ -200,16 +200,16 @@ def beam_search(
         log_likelihood, places = total.topk(kept, dim=1)
         parent, token = places // (end + 1), places % (end + 1)
         rows = torch.arange(num)[:, None]
-        found, is_open = found[rows, parent], is_open[rows, parent]
+        paths, is_open = paths[rows, parent], is_open[rows, parent]
         has_ended = has_ended[rows, parent] | (token == end)
-        found[..., step] = token
+        paths[..., step] = token
         is_open.scatter_(2, token[..., None], False)
         flat = (rows * beams + parent).flatten()
         state = state[0][:, flat].contiguous(), state[1][:, flat].contiguous()
         inputs, beams = network.embedding(token.flatten())[:, None], kept
         if has_ended.all():
             break
-    return [np.asarray(row[row < end], dtype=np.int64) for row in found[:, 0].numpy()]
+    return [np.asarray(row[row < end], dtype=np.int64) for row in paths[:, 0].numpy()]
 
 
 def initial_network(num_clients: int, widths: Widths, start: Start, seed: int) -> Network:

@@ -29,48 +29,22 @@ class Policy:
             SelectionRecords.restored(given) if "records/sizes" in given else NO_RECORDS
         )
         """Records to begin an ascent with, and for the next fit."""
-        self._weights: State = {
+        self.weights: State = {
             name: np.array(array)
             for name, array in given.items()
             if name == "known" or name.startswith("network/")
         }
+        """Networks and the clients that they know; empty before a fit."""
         self._network: tuple[Network, IntArray] | None = None
-
-    @property
-    def is_fitted(self) -> bool:
-        """True if there are networks."""
-        return bool(self._weights)
 
     def arrays(self) -> State:
         """Return copies of networks and records."""
-        weights = {name: array.copy() for name, array in self._weights.items()}
+        weights = {name: array.copy() for name, array in self.weights.items()}
         return weights | self.records.state()
 
     def seen(self) -> set[frozenset[int]]:
         """Return the sets that have a record."""
         return {frozenset(selection.tolist()) for selection in self.records.selections}
-
-    def fitted(
-        self,
-        records: SelectionRecords,
-        num_clients: int,
-        settings: FedGCSKeys,
-        seed: int,
-        index: int,
-    ) -> Policy:
-        """Return the policy after a fit to records that goes on from these networks."""
-        from fleetsim.selectors.fedgcs import fitting  # noqa: PLC0415
-
-        result = fitting.fit(
-            records,
-            num_clients=num_clients,
-            settings=settings,
-            seed=seed,
-            epochs=settings.refit_epochs,
-            index=index,
-            before=self._weights or None,
-        )
-        return Policy(result.weights)
 
     def proposed(
         self,
@@ -86,7 +60,7 @@ class Policy:
         from fleetsim.selectors.fedgcs import fitting, proposals  # noqa: PLC0415
 
         if self._network is None:
-            self._network = fitting.network_of(self._weights)
+            self._network = fitting.network_of(self.weights)
         network, known = self._network
         is_allowed = is_candidate[known]
         # Records of clients that joined after the fit cannot be read yet.
@@ -98,8 +72,8 @@ class Policy:
         scores = ScoreScale.of(readable, rules).scores(readable, rules)
         order = np.argsort(-scores, kind="stable")
         starts = [np.searchsorted(known, readable.selections[i]) for i in order[: rules.starts]]
-        found = proposals.propose(network, starts, is_allowed, wanted, rules, generator)
-        return [known[tokens] for tokens in found.sets], found
+        result = proposals.propose(network, starts, is_allowed, wanted, rules, generator)
+        return [known[tokens] for tokens in result.sets], result
 
 
 def require_form(name: str, weights: State) -> None:

@@ -43,16 +43,6 @@ class Proposals:
     """Estimates of the representations before the first step and after each [steps + 1, K]."""
 
 
-def step_sizes(settings: FedGCSKeys) -> list[float]:
-    """Return eta of each step.
-
-    >>> step_sizes(FedGCSKeys(step_size=2.0, steps=3, growth="growing"))
-    [2.0, 4.0, 6.0]
-    """
-    is_growing = settings.growth == "growing"
-    return [settings.step_size * (1 + step * is_growing) for step in range(settings.steps)]
-
-
 def propose(
     network: Network,
     starts: Sequence[IntArray],
@@ -67,18 +57,18 @@ def propose(
     """
     with networks.one_thread():
         encoded = network.encode(network.tokens([generator.permutation(s) for s in starts]))
-        path, curve = ascend(network, encoded, step_sizes(settings))
+        path, curve = ascend(network, encoded, settings)
         if settings.choice == "representation":
             path = path[-1:]
         generated = [
-            found
+            tokens
             for states in path
-            for found in decode(network, states, is_allowed, wanted, settings)
+            for tokens in decode(network, states, is_allowed, wanted, settings)
         ]
         if settings.choice == "representation":
             sets, estimates = generated, curve[-1]
         else:
-            sets = list({frozenset(found.tolist()): found for found in generated}.values())
+            sets = list({frozenset(tokens.tolist()): tokens for tokens in generated}.values())
             estimates = estimates_of(network, sets, generator)
     best_first = np.argsort(-estimates, kind="stable")
     distinct = {frozenset(sets[i].tolist()): i for i in best_first[::-1].tolist()}
@@ -87,7 +77,7 @@ def propose(
 
 
 def ascend(
-    network: Network, encoded: Encoded, step_sizes: Sequence[float]
+    network: Network, encoded: Encoded, settings: FedGCSKeys
 ) -> tuple[list[Encoded], FloatArray]:
     """Return the representations after each step of (9), and the estimates [steps + 1, B].
 
@@ -95,10 +85,11 @@ def ascend(
     """
     path, curve = [], []
     states = encoded.states.detach()
-    for step_size in step_sizes:
+    for step in range(settings.steps):
         estimates, gradient = network.estimates_and_gradient(Encoded(states, encoded.is_real))
         curve.append(networks.numbers(estimates))
-        states = states + step_size * gradient
+        eta = settings.step_size * (1 + step * (settings.growth == "growing"))
+        states = states + eta * gradient
         path.append(Encoded(states, encoded.is_real))
     last = Encoded(states, encoded.is_real)
     curve.append(networks.numbers(network.estimate(last)))
@@ -122,6 +113,6 @@ def estimates_of(
     network: Network, sets: Sequence[IntArray], generator: np.random.Generator
 ) -> FloatArray:
     """Return the estimate of each set [n], a mean over random orders of its tokens."""
-    orders = [generator.permutation(found) for found in sets for _ in range(_NUM_ORDERS)]
+    orders = [generator.permutation(tokens) for tokens in sets for _ in range(_NUM_ORDERS)]
     estimates = networks.numbers(network.estimate(network.encode(network.tokens(orders))))
     return np.asarray(estimates.reshape(len(sets), _NUM_ORDERS).mean(axis=1))

@@ -20,6 +20,8 @@ from fleetsim.selectors.argument_checks import require_all, require_lengths
 from fleetsim.selectors.fedgcs.equations import scaled, scores
 from fleetsim.selectors.fedgcs.settings import FedGCSKeys
 
+_COLUMNS = ("performance", "latency_s", "energy_j")
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SelectionRecords:
@@ -41,17 +43,14 @@ class SelectionRecords:
 
     def __post_init__(self) -> None:
         num = len(self.selections)
-        require_lengths(
-            num, performance=self.performance, latency_s=self.latency_s, energy_j=self.energy_j
-        )
+        require_lengths(num, **self._columns())
         sizes, clients = self.flat()
         require_all("sizes of selections must be positive", sizes, sizes > 0)
         require_all("clients must not be negative", clients, clients >= 0)
         places = np.repeat(np.arange(num), sizes) * (clients.max(initial=0) + 1) + clients
         if np.unique(places).size < places.size:
             raise ValueError("a selection must have distinct clients")
-        for name in ("performance", "latency_s", "energy_j"):
-            values = getattr(self, name)
+        for name, values in self._columns().items():
             is_good = np.isfinite(values) & (values >= 0.0)
             require_all(f"{name} must be finite and not negative", values, is_good)
 
@@ -74,6 +73,10 @@ class SelectionRecords:
     def __len__(self) -> int:
         return len(self.selections)
 
+    def _columns(self) -> dict[str, FloatArray]:
+        """Return performance, seconds and joules by name."""
+        return {name: getattr(self, name) for name in _COLUMNS}
+
     def flat(self) -> tuple[IntArray, IntArray]:
         """Return the sizes of the selections [R], and their clients in one array."""
         sizes = np.array([selection.size for selection in self.selections], dtype=np.int64)
@@ -92,21 +95,14 @@ class SelectionRecords:
         return self.chosen(np.flatnonzero(num_unknown == 0.0))
 
     def __add__(self, other: SelectionRecords) -> SelectionRecords:
-        return SelectionRecords(
-            self.selections + other.selections,
-            np.concatenate([self.performance, other.performance]),
-            np.concatenate([self.latency_s, other.latency_s]),
-            np.concatenate([self.energy_j, other.energy_j]),
-        )
+        pairs = zip(self._columns().values(), other._columns().values(), strict=True)
+        columns = (np.concatenate(pair) for pair in pairs)
+        return SelectionRecords(self.selections + other.selections, *columns)
 
     def chosen(self, rows: IntArray) -> SelectionRecords:
         """Return some of the records, in the order of `rows`."""
-        return SelectionRecords(
-            tuple(self.selections[row] for row in rows.tolist()),
-            self.performance[rows],
-            self.latency_s[rows],
-            self.energy_j[rows],
-        )
+        columns = (column[rows] for column in self._columns().values())
+        return SelectionRecords(tuple(self.selections[row] for row in rows.tolist()), *columns)
 
     def split(self, fraction: float, seed: int, *indices: int) -> tuple[IntArray, IntArray]:
         """Return rows to train with and rows held out, drawn at random, both ascending.
@@ -138,9 +134,7 @@ class SelectionRecords:
         return {
             "records/sizes": sizes,
             "records/clients": clients,
-            "records/performance": self.performance.copy(),
-            "records/latency_s": self.latency_s.copy(),
-            "records/energy_j": self.energy_j.copy(),
+            **{f"records/{name}": column.copy() for name, column in self._columns().items()},
         }
 
     @classmethod
@@ -149,12 +143,8 @@ class SelectionRecords:
         sizes = np.array(state["records/sizes"], dtype=np.int64)
         clients = np.array(state["records/clients"], dtype=np.int64)
         ends = np.cumsum(sizes)
-        return cls(
-            tuple(clients[end - size : end] for size, end in zip(sizes, ends, strict=True)),
-            np.array(state["records/performance"], dtype=np.float64),
-            np.array(state["records/latency_s"], dtype=np.float64),
-            np.array(state["records/energy_j"], dtype=np.float64),
-        )
+        selections = [clients[end - size : end] for size, end in zip(sizes, ends, strict=True)]
+        return cls.of(selections, *(state[f"records/{name}"] for name in _COLUMNS))
 
 
 NO_RECORDS = SelectionRecords.of([], [], [], [])
@@ -195,8 +185,8 @@ class ScoreScale(NamedTuple):
             worst_score=0.0,
             best_score=0.0,
         )
-        found = scale.scores(records, rules)
-        return scale._replace(worst_score=float(found.min()), best_score=float(found.max()))
+        values = scale.scores(records, rules)
+        return scale._replace(worst_score=float(values.min()), best_score=float(values.max()))
 
     def scores(self, records: SelectionRecords, rules: FedGCSKeys) -> FloatArray:
         """Return (1) of each record [R], with the budgets of this scale and the rules' exponents.
@@ -219,7 +209,7 @@ class ScoreScale(NamedTuple):
 
     def targets(self, records: SelectionRecords, rules: FedGCSKeys) -> FloatArray:
         """Return the scores as the evaluator learns them; beyond [0, 1] outside of the fit [R]."""
-        found = self.scores(records, rules)
+        values = self.scores(records, rules)
         if rules.target == "min_max":
-            found = scaled(found, self.worst_score, self.best_score)
-        return found
+            values = scaled(values, self.worst_score, self.best_score)
+        return values

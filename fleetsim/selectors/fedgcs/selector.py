@@ -25,12 +25,12 @@ from fleetsim.contracts import (
     State,
 )
 from fleetsim.errors import ScenarioError
+from fleetsim.selectors.configured_selector import SelectorWithDiagnostics, known
 from fleetsim.selectors.declared_state import Column, Scalar
 from fleetsim.selectors.fedgcs.policy import Policy, require_form
 from fleetsim.selectors.fedgcs.records import NO_RECORDS, ScoreScale, SelectionRecords
 from fleetsim.selectors.fedgcs.settings import FedGCSKeys
 from fleetsim.selectors.fedgcs.surrogate import surrogate_records
-from fleetsim.selectors.known_numbers import TellingSelector, known
 from fleetsim.selectors.learned_weights import weights_for
 from fleetsim.selectors.probing import accuracy_of
 from fleetsim.selectors.requirements import require_validation
@@ -48,7 +48,7 @@ class FedGCSSettings(FedGCSKeys):
         return FedGCSSelector(self)
 
 
-class FedGCSSelector(TellingSelector[FedGCSSettings]):
+class FedGCSSelector(SelectorWithDiagnostics[FedGCSSettings]):
     """Selector with records, networks, and columns over the fleet [N] for surrogate records.
 
     `_scale` is the `ScoreScale` of the networks; it is empty without any, and for surrogates.
@@ -105,7 +105,7 @@ class FedGCSSelector(TellingSelector[FedGCSSettings]):
         is_collecting = settings.learning and settings.records == "rounds"
         explores = float(generator.random()) < settings.exploration_fraction and is_collecting
         keys = generator.random(self._size)[view.candidates]
-        if not explores and self._policy.is_fitted and view.wanted > 0:
+        if self._policy.weights and not explores and view.wanted > 0:
             proposed = self._proposed(view, generator)
             if proposed.size:
                 return proposed
@@ -132,7 +132,7 @@ class FedGCSSelector(TellingSelector[FedGCSSettings]):
         else:
             self._take_in(outcome)
         self._num_since_fit += 1
-        due = settings.refit_rounds if self._policy.is_fitted else settings.warm_up_rounds
+        due = settings.refit_rounds if self._policy.weights else settings.warm_up_rounds
         if self._num_since_fit >= due:
             self._fit()
 
@@ -148,8 +148,8 @@ class FedGCSSelector(TellingSelector[FedGCSSettings]):
     def learned(self) -> State:
         """Return records, networks, what is known of clients, and the number of fits."""
         of_the_run = ("num_since_fit", "wanted", "accuracy")
-        own = {name: x for name, x in super().state().items() if name not in of_the_run}
-        return own | self._policy.arrays()
+        kept = {name: x for name, x in super().state().items() if name not in of_the_run}
+        return kept | self._policy.arrays()
 
     def take_up(self, learned: State) -> None:
         """Continue from what `learned` returned."""
@@ -164,10 +164,10 @@ class FedGCSSelector(TellingSelector[FedGCSSettings]):
         """Return the best proposal of candidates; empty if there is none."""
         settings = self._settings
         is_candidate = self._mask(view.candidates)
-        found = self._policy.proposed(is_candidate, view.wanted, settings, generator)
-        if found is None:
+        result = self._policy.proposed(is_candidate, view.wanted, settings, generator)
+        if result is None:
             return np.empty(0, dtype=np.int64)
-        sets, self.last_proposals = found
+        sets, self.last_proposals = result
         seen = self._policy.seen() if settings.repeats == "avoided" else set()
         for clients, estimate in zip(sets, self.last_proposals.estimates, strict=True):
             if frozenset(clients.tolist()) not in seen:
@@ -229,7 +229,18 @@ class FedGCSSelector(TellingSelector[FedGCSSettings]):
             )
         if len(records) < 2:
             return
-        self._policy = self._policy.fitted(records, self._size, settings, seed, self._num_fits)
+        from fleetsim.selectors.fedgcs import fitting  # noqa: PLC0415  (loads torch)
+
+        result = fitting.fit(
+            records,
+            num_clients=self._size,
+            settings=settings,
+            seed=seed,
+            epochs=settings.refit_epochs,
+            index=self._num_fits,
+            before=self._policy.weights or None,
+        )
+        self._policy = Policy(result.weights)
         self._keep_scale()
         self._num_fits += 1
         self._num_since_fit = 0

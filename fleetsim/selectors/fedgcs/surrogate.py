@@ -17,7 +17,7 @@ Source: zhiyuan-ning/GenerativeFL@785773b (utilities); the means, seconds and jo
 import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray
-from fleetsim.selectors.fedgcs.equations import min_max
+from fleetsim.selectors.fedgcs.equations import scaled
 from fleetsim.selectors.fedgcs.records import NO_RECORDS, SelectionRecords
 
 
@@ -34,15 +34,16 @@ def surrogate_records(
     Utilities U, and seconds and joules of the last delivered task, are of every client [N], NaN
     where not known. A set has `size` clients, or all if there are fewer.
 
-    >>> told, unknown = np.array([2.0, np.nan, 6.0]), np.random.Generator(np.random.Philox(0))
-    >>> one = surrogate_records(told, 10.0 * told, told, 1, 3, unknown)
+    >>> known, dice = np.array([2.0, np.nan, 6.0]), np.random.Generator(np.random.Philox(0))
+    >>> one = surrogate_records(known, 10.0 * known, known, 1, 3, dice)
     >>> one.performance.tolist(), one.latency_s.tolist(), one.energy_j.tolist()
     ([0.5], [60.0], [12.0])
     """
     columns = [_filled(column) for column in (utility, duration_s, energy_j)]
     if any(column.size == 0 for column in columns):
         return NO_RECORDS
-    worth, seconds, joules = min_max(columns[0]), columns[1], columns[2]
+    utilities, seconds, joules = columns
+    worth = scaled(utilities, float(utilities.min()), float(utilities.max()))
     num = min(size, utility.size)
     sets: list[IntArray] = [
         generator.choice(utility.size, num, replace=False) for _ in range(num_sets)

@@ -14,8 +14,13 @@ from fleetsim import rng
 from fleetsim.contracts import FloatArray, State
 from fleetsim.errors import ScenarioError
 from fleetsim.selectors.fedmarl.equations import Floats32, action_values, team_target
-from fleetsim.selectors.fedmarl.observations import NUM_FEATURES
-from fleetsim.selectors.fedmarl.replay import NO_STATES, Transition, state_of, transitions_of
+from fleetsim.selectors.fedmarl.observations import (
+    NO_STATES,
+    NUM_FEATURES,
+    Transition,
+    state_of,
+    transitions_of,
+)
 from fleetsim.selectors.fedmarl.settings import FedMarlKeys
 from fleetsim.selectors.learned_weights import part_of, require_finite
 
@@ -44,13 +49,13 @@ def first_network(seed: int, hidden: int) -> dict[str, Floats32]:
 def checked_network(arrays: State, hidden: int) -> dict[str, Floats32]:
     """Return the network of a weight file with as many hidden units."""
     shapes = {name: array.shape for name, array in first_network(0, hidden).items()}
-    found = {name: array.shape for name, array in arrays.items()}
-    if found.keys() == shapes.keys() and found["hidden/bias"] != (hidden,):
+    given = {name: array.shape for name, array in arrays.items()}
+    if given.keys() == shapes.keys() and given["hidden/bias"] != (hidden,):
         raise ScenarioError(
             f"server.selector.hidden: the weights have {arrays['hidden/bias'].size} hidden units,"
             f" not {hidden}; set hidden to that number"
         )
-    if found != shapes or not all(np.isfinite(array).all() for array in arrays.values()):
+    if given != shapes or not all(np.isfinite(array).all() for array in arrays.values()):
         raise ScenarioError(
             "server.selector.weights: these are no finite weights of agents with"
             f" {NUM_FEATURES} inputs and {_ACTIONS} actions; train with `fleetsim selector train"
@@ -95,17 +100,16 @@ class Agents:
         for _ in range(settings.steps_per_round):
             places = generator.integers(len(self.replay), size=settings.batch_size)
             transitions = [self.replay[place] for place in places]
-            batches.append(learning.TransitionBatch(transitions, self._targets(transitions)))
-        after = learning.improved(
+            batches.append((transitions, self._targets(transitions)))
+        self._network, self._moments, losses = learning.improved(
             self._network, self._moments, self._num_steps, batches, settings.learning_rate
         )
-        require_finite("fedmarl", after.network)
-        self._network, self._moments = after.network, after.moments
+        require_finite("fedmarl", self._network)
         self._num_steps += len(batches)
         self._num_rounds += 1
         if self._num_rounds % settings.sync_every_rounds == 0:
             self._target = self._network
-        return math.fsum(after.losses) / len(after.losses)
+        return math.fsum(losses) / len(losses)
 
     def _targets(self, transitions: list[Transition]) -> FloatArray:
         """Return y of each transition [b]."""
@@ -114,8 +118,8 @@ class Agents:
         ends = np.cumsum([len(each.next_states) for each in transitions])[:-1]
         return np.array(
             [
-                team_target(each.reward, own, each.next_wanted, self._settings.discount)
-                for each, own in zip(transitions, np.split(values, ends), strict=True)
+                team_target(each.reward, of_agents, each.next_wanted, self._settings.discount)
+                for each, of_agents in zip(transitions, np.split(values, ends), strict=True)
             ]
         )
 

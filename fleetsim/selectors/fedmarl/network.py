@@ -7,48 +7,28 @@ They are float32, on the processor.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
 
 from fleetsim.contracts import FloatArray
 from fleetsim.selectors.fedmarl.equations import Floats32, Network
-from fleetsim.selectors.fedmarl.replay import Transition
+from fleetsim.selectors.fedmarl.observations import Transition
 
 _MOMENTS = ("exp_avg", "exp_avg_sq")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class TransitionBatch:
-    """Transitions with the targets of their team values."""
-
-    transitions: Sequence[Transition]
-    targets: FloatArray
-    """y of each transition [b]."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Improved:
-    """Network after some steps."""
-
-    network: dict[str, Floats32]
-    moments: dict[str, Floats32]
-    """Moments of Adam, `exp_avg/<name>` and `exp_avg_sq/<name>`."""
-    losses: tuple[float, ...]
-    """Loss of each batch before its step."""
 
 
 def improved(
     network: Network,
     moments: Network,
     num_steps: int,
-    batches: Sequence[TransitionBatch],
+    batches: Sequence[tuple[Sequence[Transition], FloatArray]],
     learning_rate: float,
-) -> Improved:
-    """Return the network after one step of Adam for each batch, in order.
+) -> tuple[dict[str, Floats32], dict[str, Floats32], list[float]]:
+    """Return network and moments after one step of Adam for each batch, and losses before each.
 
-    `moments` are those of Adam after `num_steps` earlier steps; empty before the first.
+    A batch is transitions and their targets y [b]. `moments` are those of Adam, `exp_avg/<name>`
+    and `exp_avg_sq/<name>`, after `num_steps` earlier steps; empty before the first.
 
     Source: VDN (Sunehag et al., AAMAS 2018), gradient through the sum of values; Adam (Kingma, Ba,
     ICLR 2015).
@@ -62,9 +42,9 @@ def improved(
                 **{moment: torch.tensor(moments[f"{moment}/{name}"]) for moment in _MOMENTS},
             }
     losses = []
-    for batch in batches:
+    for transitions, targets in batches:
         optimizer.zero_grad()
-        error = _team_values(layers, batch.transitions) - torch.tensor(batch.targets).float()
+        error = _team_values(layers, transitions) - torch.tensor(targets).float()
         loss = error.square().mean()
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
@@ -75,7 +55,7 @@ def improved(
         for moment in _MOMENTS
     }
     weights = {name: layer.detach().numpy().copy() for name, layer in layers.items()}
-    return Improved(weights, after, tuple(losses))
+    return weights, after, losses
 
 
 def _team_values(

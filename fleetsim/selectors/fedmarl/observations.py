@@ -1,4 +1,6 @@
-"""States of agents: six numbers of each probed client that do not depend on the fleet's scale.
+"""States of agents, and the replay memory of rounds from which they learn.
+
+A state is six numbers of a probed client that do not depend on the fleet's scale:
 
     s_n = [L_n, H^p_n, H^u_n, B_n, D_n, t]
 
@@ -13,16 +15,23 @@ seconds, bytes or samples of all clients change no state. The notes on the paper
 communication cost of the client. All clients of a run send equally many bytes, so that cost tells
 nothing apart, and its history is the state.
 
+A round has as many agents as probed clients, so that transitions differ in length. In a state of
+the memory, rows of all transitions follow one another.
+
 Source: Zhang, Lin, Zhang, AAAI 2022, state of an agent, by a secondary source (third-party notes);
 the normalisation is fleetsim's.
 """
 
+from collections.abc import Iterable
+from dataclasses import dataclass
+
 import numpy as np
 
-from fleetsim.contracts import FloatArray, IntArray
+from fleetsim.contracts import BoolArray, FloatArray, IntArray, State
 from fleetsim.selectors.fedmarl.equations import Floats32
 
 NUM_FEATURES = 6
+NO_STATES: Floats32 = np.empty((0, NUM_FEATURES), dtype=np.float32)
 _LIMIT = 3.0
 
 
@@ -34,8 +43,6 @@ def relative(values: FloatArray) -> FloatArray:
     """
     is_known = np.isfinite(values)
     result = np.zeros(values.shape)
-    if not is_known.any():
-        return result
     # Numbers of 0 have no logarithm; they are far below the median.
     logarithms = np.full(values.shape, -np.inf)
     is_positive = is_known & (values > 0.0)
@@ -71,3 +78,51 @@ def agent_states(
         np.full(loss.size, min(1.0, round_ / num_rounds)),
     ]
     return np.stack(columns, axis=1).astype(np.float32)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Transition:
+    """Step of the team from one round to the next."""
+
+    states: Floats32
+    """States of the agents [n, 6]."""
+    continues: BoolArray
+    """Their actions, as they were carried out [n]."""
+    reward: float
+    next_states: Floats32
+    """States of the agents of the next round [m, 6]; none after the last round."""
+    next_wanted: int
+    """Largest number of clients that may continue in the next round."""
+
+
+def state_of(transitions: Iterable[Transition]) -> State:
+    """Return transitions as arrays, with the rows of all of them in sequence."""
+    kept = list(transitions)
+    return {
+        "replay/sizes": np.array([len(each.states) for each in kept], dtype=np.int64),
+        "replay/states": np.concatenate([NO_STATES, *(each.states for each in kept)]),
+        "replay/continues": np.concatenate(
+            [np.empty(0, dtype=np.bool_), *(each.continues for each in kept)]
+        ),
+        "replay/rewards": np.array([each.reward for each in kept], dtype=np.float64),
+        "replay/next_sizes": np.array([len(each.next_states) for each in kept], dtype=np.int64),
+        "replay/next_states": np.concatenate([NO_STATES, *(each.next_states for each in kept)]),
+        "replay/next_wanted": np.array([each.next_wanted for each in kept], dtype=np.int64),
+    }
+
+
+def transitions_of(state: State) -> list[Transition]:
+    """Return the transitions that `state_of` described, the oldest first."""
+    if state["replay/sizes"].size == 0:
+        return []
+    ends = np.cumsum(state["replay/sizes"])[:-1]
+    next_ends = np.cumsum(state["replay/next_sizes"])[:-1]
+    rows = zip(
+        np.split(state["replay/states"].astype(np.float32), ends),
+        np.split(state["replay/continues"].astype(np.bool_), ends),
+        state["replay/rewards"].tolist(),
+        np.split(state["replay/next_states"].astype(np.float32), next_ends),
+        state["replay/next_wanted"].tolist(),
+        strict=True,
+    )
+    return [Transition(*row) for row in rows]

@@ -34,24 +34,13 @@ from fleetsim.contracts import (
 from fleetsim.errors import ScenarioError
 from fleetsim.selectors import learned_weights, probing
 from fleetsim.selectors.baselines.uniform import random_clients
+from fleetsim.selectors.configured_selector import SelectorWithDiagnostics, known
 from fleetsim.selectors.declared_state import Column, Scalar
+from fleetsim.selectors.fedmarl import equations
 from fleetsim.selectors.fedmarl.agents import Agents, checked_network, first_network
-from fleetsim.selectors.fedmarl.equations import (
-    Floats32,
-    advantages,
-    exploration_chance,
-    joint_action,
-    processing_latency_s,
-    relative_latency,
-    relative_traffic,
-    reward,
-    team_value,
-    traffic_byte,
-)
-from fleetsim.selectors.fedmarl.observations import agent_states
-from fleetsim.selectors.fedmarl.replay import NO_STATES, Transition
+from fleetsim.selectors.fedmarl.equations import Floats32
+from fleetsim.selectors.fedmarl.observations import NO_STATES, Transition, agent_states
 from fleetsim.selectors.fedmarl.settings import FedMarlKeys
-from fleetsim.selectors.known_numbers import TellingSelector, known
 from fleetsim.selectors.requirements import require_validation
 from fleetsim.selectors.tie_breaking import best, tie_keys
 
@@ -79,7 +68,7 @@ class Choice:
     """Last report of each client that was asked, whether it answered or not [p]."""
 
 
-class FedMarlSelector(TellingSelector[FedMarlSettings]):
+class FedMarlSelector(SelectorWithDiagnostics[FedMarlSettings]):
     """Selector with columns over the fleet [N] and a team of agents.
 
     `_last_states`, `_last_continues` and `_last_reward` are of the round before. They become a
@@ -138,22 +127,29 @@ class FedMarlSelector(TellingSelector[FedMarlSettings]):
         # A client is asked again where a choice found no candidate.
         probes = {r.client: r for r in view.reports if r.purpose is Purpose.PROBE}
         answers = {client: report for client, report in probes.items() if report.is_delivered}
-        told = [client for client, report in sorted(answers.items()) if _is_finite(report.loss)]
-        clients = _among(np.array(told, dtype=np.int64), view.candidates)
+        loss = {client: report.loss for client, report in sorted(answers.items())}
+        usable = [client for client, x in loss.items() if x is not None and math.isfinite(x)]
+        clients = np.array(usable, dtype=np.int64)
+        clients = clients[np.isin(clients, view.candidates)]
         if clients.size == 0:
             return self._unfiltered(view, answers)
         states = self._states([answers[client] for client in clients.tolist()], clients, view.round)
         values = self._agents.values(states)
-        advantage, chance = advantages(values), None
+        advantage, chance = equations.advantages(values), None
         if self._settings.learning:
-            chance = self._exploration
+            chance = equations.exploration_chance(
+                self._agents.num_choices,
+                self._settings.exploration,
+                self._settings.exploration_end,
+                self._settings.exploration_decay_rounds,
+            )
             advantage = self._explored(advantage, chance, clients, view.round)
             self._remember(states, view.wanted)
         generator = rng.stream(self._fleet.seed, "select/fedmarl/ties", view.round)
         keys = tie_keys(self._settings.ties, self._size, generator)[clients]
-        continues = joint_action(advantage, view.wanted, keys)
+        continues = equations.joint_action(advantage, view.wanted, keys)
         self._choice = Choice(states, continues, list(probes.values()))
-        self._expected = known(expected=team_value(values, continues), exploration=chance)
+        self._expected = known(expected=equations.team_value(values, continues), exploration=chance)
         num = int(continues.sum())
         return Cohort(clients[best(advantage, num, keys)], continues=np.ones(num, dtype=np.bool_))
 
@@ -198,7 +194,7 @@ class FedMarlSelector(TellingSelector[FedMarlSettings]):
 
     def _unfiltered(self, view: RoundView, answers: Mapping[int, Report]) -> Cohort:
         """Return the first clients of the draw; those whose probe was delivered continue."""
-        present = _among(self._asked, view.candidates)
+        present = self._asked[np.isin(self._asked, view.candidates)]
         if present.size == 0:
             # All probed clients have left, others came: a new draw.
             present = self._drawn(view)
@@ -218,26 +214,15 @@ class FedMarlSelector(TellingSelector[FedMarlSettings]):
             num_rounds=self._num_rounds,
         )
 
-    @property
-    def _exploration(self) -> float:
-        """Chance that an agent explores in the next choice."""
-        settings = self._settings
-        return exploration_chance(
-            self._agents.num_choices,
-            settings.exploration,
-            settings.exploration_end,
-            settings.exploration_decay_rounds,
-        )
-
     def _explored(
         self, advantage: FloatArray, chance: float, clients: IntArray, round_: int
     ) -> FloatArray:
         """Return the differences, infinite where an agent explores [n]."""
         self._agents.num_choices += 1
         generator = rng.stream(self._fleet.seed, "select/fedmarl/exploration", round_)
-        explores, says_continue = generator.random((2, self._size))[:, clients]
-        coin = np.where(says_continue < 0.5, np.inf, -np.inf)
-        return np.where(explores < chance, coin, advantage)
+        explores, coins = generator.random((2, self._size))[:, clients]
+        outcomes = np.where(coins < 0.5, np.inf, -np.inf)
+        return np.where(explores < chance, outcomes, advantage)
 
     def _reward(self, choice: Choice, outcome: RoundOutcome, before: float, after: float) -> float:
         """Return the reward of the agents for a round, with the accuracies before and after it.
@@ -256,13 +241,15 @@ class FedMarlSelector(TellingSelector[FedMarlSettings]):
         for report in (each for each in outcome.reports if each.client in place):
             upload_s[place[report.client]] = report.upload_s
             rest_s[place[report.client]] = report.duration_s - report.upload_s
-        latency_s = processing_latency_s(probe_s, rest_s, upload_s, continues)
-        traffic = traffic_byte(np.full(continues.size, float(fleet.payload_byte)), continues)
-        return reward(
+        latency_s = equations.processing_latency_s(probe_s, rest_s, upload_s, continues)
+        traffic = equations.traffic_byte(
+            np.full(continues.size, float(fleet.payload_byte)), continues
+        )
+        return equations.reward(
             after,
             before,
-            relative_latency(latency_s, float(probe_s.max()), fleet.epochs),
-            relative_traffic(traffic, fleet.payload_byte, fleet.cohort),
+            equations.relative_latency(latency_s, float(probe_s.max()), fleet.epochs),
+            equations.relative_traffic(traffic, fleet.payload_byte, fleet.cohort),
             accuracy_weight=settings.accuracy_weight,
             latency_weight=settings.latency_weight / self._num_rounds,
             traffic_weight=settings.traffic_weight / self._num_rounds,
@@ -281,16 +268,3 @@ class FedMarlSelector(TellingSelector[FedMarlSettings]):
                 )
             )
         self._last_states, self._last_continues = NO_STATES, np.empty(0, dtype=np.bool_)
-
-
-def _among(clients: IntArray, candidates: IntArray) -> IntArray:
-    """Return those of some clients that are candidates, which ascend."""
-    if candidates.size == 0:
-        return clients[:0]
-    place = candidates.searchsorted(clients).clip(max=candidates.size - 1)
-    result: IntArray = clients[candidates[place] == clients]
-    return result
-
-
-def _is_finite(loss: float | None) -> bool:
-    return loss is not None and math.isfinite(loss)

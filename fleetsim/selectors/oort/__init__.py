@@ -2,5 +2,5 @@
 
 - `selector`: Oort.
 - `equations`: Equations of Oort: shares, utilities, penalties, pools and the pacer.
-- `profiles`: Figures and rules of the published implementations of Oort.
+- `profiles`: Values and rules of the published implementations of Oort.
 """

@@ -156,14 +156,12 @@ def cut_off_pool(utilities: FloatArray, quota: int, cut_off_fraction: float) -> 
 def exploration_pool(weights: FloatArray, num: int, window: float, keys: FloatArray) -> IntArray:
     """Return positions of the window * num largest weights (rounded down), the pool of explorers.
 
-    The authors' code draws among five times as many as it wants; infinity admits all clients.
-    Weights are the utilities assumed of clients never explored [n]; of equal ones the smaller key
-    goes first [n].
+    The authors' code draws among five times as many as it wants. Weights are the utilities assumed
+    of clients never explored [n]; of equal ones the smaller key goes first [n].
 
     Source: SymbioticLab/Oort@05a3aa1 `oort.py`.
     """
-    size = weights.size if math.isinf(window) else min(floor_product(window, num), weights.size)
-    return best(weights, size, keys)
+    return best(weights, floor_product(window, num), keys)
 
 
 def is_declining(achieved: FloatArray, window: int) -> bool:

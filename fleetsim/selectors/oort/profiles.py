@@ -1,7 +1,7 @@
-"""Figures and rules of the published implementations of Oort.
+"""Values and rules of the published implementations of Oort.
 
 The defaults of `fleetsim.selectors.oort.OortSettings` are the paper's. The implementations differ
-from it in more than figures:
+from it in more than values:
 
 * `scale_utilities`: utilities are scaled to [0, 1] before the bonus is added (`scaled`), so that
   both have the same weight;
@@ -32,10 +32,10 @@ _AUTHORS: dict[str, Any] = {
     "max_selections": None,
     "max_blacklist_fraction": 0.3,
 }
-"""Figures that both implementations of the authors share."""
+"""Values that both implementations of the authors share."""
 
 Profile = Literal["paper", "oort_repo", "fedscale", "plato"]
-"""Source of Oort's figures."""
+"""Source of Oort's values."""
 PROFILES: dict[str, dict[str, Any]] = {
     "oort_repo": _AUTHORS
     | {
@@ -75,4 +75,4 @@ PROFILES: dict[str, dict[str, Any]] = {
         "max_blacklist_fraction": 1.0,
     },
 }
-"""Keys of `OortSettings` by profile; the paper's figures are the defaults of `OortSettings`."""
+"""Keys of `OortSettings` by profile; the paper's values are the defaults of `OortSettings`."""

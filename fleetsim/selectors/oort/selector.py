@@ -37,20 +37,7 @@ from fleetsim.selectors.baselines.uniform import draw
 from fleetsim.selectors.configured_selector import ConfiguredSelector
 from fleetsim.selectors.declared_state import Column, Scalar
 from fleetsim.selectors.demands import COHORT_LOSS, Demand, Demands
-from fleetsim.selectors.oort.equations import (
-    clipped,
-    cut_off_pool,
-    duration_at,
-    exploration_fraction,
-    exploration_pool,
-    is_declining,
-    num_exploited,
-    paced_percentile,
-    scaled,
-    statistical_utility,
-    system_penalty,
-    utility,
-)
+from fleetsim.selectors.oort import equations
 from fleetsim.selectors.oort.profiles import PROFILES, Profile
 from fleetsim.selectors.tie_breaking import best
 from fleetsim.settings import Settings
@@ -111,16 +98,12 @@ class OortOptions(Settings):
     """Largest share of the fleet barred by `max_selections`, the most selected first."""
 
     @model_validator(mode="after")
-    def _one_preferred_duration(self) -> Self:
+    def _consistent(self) -> Self:
         if self.preferred_percentile is not None and self.preferred_duration_s is not None:
             raise ValueError(
                 f"preferred_duration_s {self.preferred_duration_s} and preferred_percentile"
                 f" {self.preferred_percentile} exclude each other; set one of them to null"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _floor_below_start(self) -> Self:
         if self.exploration_min_fraction > self.exploration_fraction:
             raise ValueError(
                 f"exploration_min_fraction {self.exploration_min_fraction} is greater than "
@@ -143,11 +126,11 @@ class OortSettings(OortOptions):
 
     kind: Literal["oort"] = "oort"
     profile: Profile = "paper"
-    """Source of the figures for settings that are not given."""
+    """Source of the values for settings that are not given."""
 
     @model_validator(mode="before")
     @classmethod
-    def _figures_of_the_profile(cls, given: Any) -> Any:
+    def _values_of_the_profile(cls, given: Any) -> Any:
         if not isinstance(given, dict):
             return given
         profile = PROFILES.get(str(given.get("profile")))
@@ -196,13 +179,13 @@ class OortSelector(ConfiguredSelector[OortOptions]):
         explored = view.candidates[is_explored]
         explored = explored[~self._blacklist(exponentials)[explored]]
         unexplored = view.candidates[~is_explored]
-        epsilon = exploration_fraction(
+        epsilon = equations.exploration_fraction(
             view.round,
             settings.exploration_fraction,
             settings.exploration_decay,
             settings.exploration_min_fraction,
         )
-        quota = num_exploited(view.wanted, epsilon, explored.size, unexplored.size)
+        quota = equations.num_exploited(view.wanted, epsilon, explored.size, unexplored.size)
         exploited = self._exploit(view.round, explored, quota, exponentials)
         explorers = self._explore(
             unexplored, view.num_samples[~is_explored], view.wanted - exploited.size, exponentials
@@ -220,7 +203,7 @@ class OortSelector(ConfiguredSelector[OortOptions]):
             self._duration_s[report.client] = report.duration_s
         reported = [r for r in delivered if r.loss_rms is not None and math.isfinite(r.loss_rms)]
         clients = np.array([report.client for report in reported], dtype=np.int64)
-        utilities = statistical_utility(
+        utilities = equations.statistical_utility(
             np.array([report.num_samples for report in reported], dtype=np.float64),
             np.array([report.loss_rms for report in reported], dtype=np.float64),
         )
@@ -239,13 +222,13 @@ class OortSelector(ConfiguredSelector[OortOptions]):
             self._pace(float(utilities.sum()))
         else:
             self._pace(float(of_exploited.mean()) if of_exploited.size else 0.0)
-            self._preferred_s = duration_at(self._duration_s, self._percentile)
+            self._preferred_s = equations.duration_at(self._duration_s, self._percentile)
 
     def _exploit(
         self, round_: int, explored: IntArray, quota: int, exponentials: FloatArray
     ) -> IntArray:
-        limited = scaled if self._settings.scale_utilities else clipped
-        scores = utility(
+        limited = equations.scaled if self._settings.scale_utilities else equations.clipped
+        scores = equations.utility(
             limited(self._utility[explored], self._settings.clip_fraction),
             self._duration_s[explored],
             self._last_round[explored],
@@ -253,7 +236,7 @@ class OortSelector(ConfiguredSelector[OortOptions]):
             preferred_s=self._preferred_s,
             alpha=self._settings.penalty_exponent,
         )
-        pool = cut_off_pool(scores, quota, self._settings.cut_off_fraction)
+        pool = equations.cut_off_pool(scores, quota, self._settings.cut_off_fraction)
         return explored[pool[draw(scores[pool], quota, exponentials[explored[pool]])]]
 
     def _explore(
@@ -261,7 +244,7 @@ class OortSelector(ConfiguredSelector[OortOptions]):
     ) -> IntArray:
         weights = self._cold_start(unexplored, num_samples)
         if self._settings.exploration_window is not None:
-            pool = exploration_pool(
+            pool = equations.exploration_pool(
                 weights, num, self._settings.exploration_window, exponentials[unexplored]
             )
             unexplored, weights = unexplored[pool], weights[pool]
@@ -270,7 +253,7 @@ class OortSelector(ConfiguredSelector[OortOptions]):
     def _cold_start(self, unexplored: IntArray, num_samples: IntArray) -> FloatArray:
         if self._settings.exploration_weights == "uniform":
             return np.ones(unexplored.size)
-        return num_samples * system_penalty(
+        return num_samples * equations.system_penalty(
             self._duration_s[unexplored], self._preferred_s, self._settings.penalty_exponent
         )
 
@@ -295,8 +278,8 @@ class OortSelector(ConfiguredSelector[OortOptions]):
         self._num_rounds += 1
         is_due = self._settings.pacer_every == "round" or self._num_rounds % window == 0
         if is_due and not math.isnan(self._percentile):
-            self._percentile = paced_percentile(
+            self._percentile = equations.paced_percentile(
                 self._percentile, self._achieved, window, self._settings.pacer_step_percent
             )
-        elif is_due and is_declining(self._achieved, window):
+        elif is_due and equations.is_declining(self._achieved, window):
             self._preferred_s += self._step_s

@@ -47,10 +47,10 @@ def with_losses(
     Source: Bhuyan et al., CS 726, 2022, L_k and N_k of (1).
     """
     require_lengths(clients.shape[0], losses=losses)
-    is_told = np.isfinite(losses)
+    is_known = np.isfinite(losses)
     total, num = loss_sum.copy(), num_losses.copy()
-    total[clients[is_told]] += losses[is_told]
-    num[clients[is_told]] += 1
+    total[clients[is_known]] += losses[is_known]
+    num[clients[is_known]] += 1
     return total, num
 
 

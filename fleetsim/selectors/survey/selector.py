@@ -28,13 +28,7 @@ from fleetsim.schema.key_conditions import beside, by_key
 from fleetsim.selectors.configured_selector import ConfiguredSelector
 from fleetsim.selectors.declared_state import Column
 from fleetsim.selectors.demands import COHORT_LOSS, Demand, Demands
-from fleetsim.selectors.survey.equations import (
-    average_loss_scores,
-    choose_others,
-    confidence_bound_scores,
-    sample_shares,
-    with_losses,
-)
+from fleetsim.selectors.survey import equations
 from fleetsim.selectors.tie_breaking import TieRule, best, tie_keys
 from fleetsim.selectors.training_loss import Epochs, answer_requesting, training_losses
 from fleetsim.settings import Settings
@@ -94,7 +88,7 @@ class AverageLossSelector(ConfiguredSelector[SurveySettings]):
     )
 
     def _begin(self, fleet: FleetView) -> None:
-        self._shares = sample_shares(fleet.num_samples)
+        self._shares = equations.sample_shares(fleet.num_samples)
         self._loss_sum: FloatArray = np.zeros(self._size)
         self._num_losses: IntArray = np.zeros(self._size, dtype=np.int64)
 
@@ -103,9 +97,9 @@ class AverageLossSelector(ConfiguredSelector[SurveySettings]):
         present = view.candidates
         known = self._shares[present], self._loss_sum[present], self._num_losses[present]
         if self._settings.policy == 1:
-            scores = average_loss_scores(*known)
+            scores = equations.average_loss_scores(*known)
         else:
-            scores = confidence_bound_scores(*known, view.round)
+            scores = equations.confidence_bound_scores(*known, view.round)
         generator = rng.stream(self._fleet.seed, "select/survey", view.round)
         keys = tie_keys(self._settings.ties, self._size, generator)
         chosen = present[best(scores, view.wanted, keys[present])]
@@ -113,7 +107,7 @@ class AverageLossSelector(ConfiguredSelector[SurveySettings]):
 
     def observe(self, outcome: RoundOutcome) -> None:
         """Add the losses of the clients that delivered."""
-        self._loss_sum, self._num_losses = with_losses(
+        self._loss_sum, self._num_losses = equations.with_losses(
             self._loss_sum,
             self._num_losses,
             *training_losses(outcome.reports, self._settings.loss),
@@ -126,14 +120,16 @@ class NoRepeatsSelector(ConfiguredSelector[SurveySettings]):
     state_fields = (Column("took_part", np.bool_),)
 
     def _begin(self, fleet: FleetView) -> None:
-        self._shares = sample_shares(fleet.num_samples)
+        self._shares = equations.sample_shares(fleet.num_samples)
         self._took_part = np.zeros(self._size, dtype=np.bool_)
 
     def select(self, view: RoundView) -> IntArray | Cohort:
         """Return random clients that were not selected in the last round."""
         present = view.candidates
         keys = rng.stream(self._fleet.seed, "select/survey", view.round).random(self._size)
-        chosen = present[choose_others(self._took_part[present], view.wanted, keys[present])]
+        chosen = present[
+            equations.choose_others(self._took_part[present], view.wanted, keys[present])
+        ]
         return _answer(self._settings, chosen, self._shares[chosen])
 
     def observe(self, outcome: RoundOutcome) -> None:

@@ -41,8 +41,6 @@ DROPPED = -1
 
 Split = Literal["count", "width"]
 """Tiers of equal size, or of equal width in latency."""
-Trigger = Literal["stalled", "every"]
-"""Measurements that change probabilities: a stall of the current tier, or each."""
 ProbabilityRule = Literal["rank", "rank_to_zero", "error"]
 """Rule by which accuracies become probabilities."""
 Fill = Literal["slower", "none"]
@@ -143,27 +141,6 @@ def draw_tier(probabilities: FloatArray, is_open: BoolArray, uniform: float) -> 
     return min(tier, int(np.flatnonzero(weights)[-1]))
 
 
-def with_payment(credit: FloatArray, tier: int) -> FloatArray:
-    """Return the credits after `tier` has paid one; never below 0 [m].
-
-    Source: TiFL (Chai et al., HPDC 2020), adaptive tier selection.
-    """
-    paid = credit.copy()
-    paid[tier] = max(paid[tier] - 1.0, 0.0)
-    return paid
-
-
-def is_measured(round_: int, interval: int) -> bool:
-    """Return whether the tiers' accuracies are measured before the choice of round 1, 2, ...
-
-    >>> [round_ for round_ in range(1, 8) if is_measured(round_, 3)]
-    [3, 6]
-
-    Source: TiFL (Chai et al., HPDC 2020), adaptive tier selection, interval I.
-    """
-    return round_ % interval == 0
-
-
 def tier_accuracies(
     tier_of: IntArray, num_tiers: int, accuracies: FloatArray, num_samples: IntArray
 ) -> FloatArray:
@@ -183,16 +160,6 @@ def tier_accuracies(
     result = np.full(num_tiers, np.nan)
     np.divide(hits, samples, out=result, where=samples > 0.0)
     return result
-
-
-def is_change_due(accuracy: float, accuracy_before: float, trigger: Trigger = "stalled") -> bool:
-    """Return whether probabilities change, by the current tier's accuracy now and I rounds ago.
-
-    An accuracy that is not known (NaN) is no stall.
-
-    Source: TiFL (Chai et al., HPDC 2020), adaptive tier selection, by later re-implementations.
-    """
-    return trigger == "every" or accuracy <= accuracy_before
 
 
 def changed_probabilities(

@@ -34,24 +34,8 @@ from fleetsim.selectors import probing
 from fleetsim.selectors.configured_selector import ConfiguredSelector
 from fleetsim.selectors.declared_state import Column, Scalar
 from fleetsim.selectors.demands import Demand, Demands
-from fleetsim.selectors.tifl.equations import (
-    DROPPED,
-    Fill,
-    ProbabilityRule,
-    Split,
-    Trigger,
-    changed_probabilities,
-    choose,
-    draw_tier,
-    initial_credits,
-    is_change_due,
-    is_measured,
-    latency_s,
-    open_tiers,
-    tier_accuracies,
-    tiers,
-    with_payment,
-)
+from fleetsim.selectors.tifl import equations
+from fleetsim.selectors.tifl.equations import DROPPED, Fill, ProbabilityRule, Split
 from fleetsim.settings import Settings
 
 
@@ -92,7 +76,7 @@ class TiFLSettings(Settings):
     """Rounds in which a tier may be drawn: its share ceil(stop.rounds / m), or unlimited."""
     interval_rounds: Rounds = Field(default=10, examples=[2])
     """Rounds from one measurement of the tiers' accuracies to the next (I); inferred."""
-    trigger: Trigger = "stalled"
+    trigger: Literal["stalled", "every"] = "stalled"
     """Measurements that change probabilities: a stall of the current tier, or each."""
     rule: ProbabilityRule | Literal["none"] = Field(
         default="rank", examples=["rank_to_zero", "error", "none"]
@@ -139,7 +123,7 @@ class TiFLSelector(ConfiguredSelector[TiFLSettings]):
         self._tier_of = np.full(self._size, DROPPED, dtype=np.int64)
         self._longest_s = 0.0
         planned_rounds = fleet.planned_rounds if is_planned else None
-        self._credit = initial_credits(settings.num_tiers, planned_rounds)
+        self._credit = equations.initial_credits(settings.num_tiers, planned_rounds)
         self._probability = np.full(settings.num_tiers, 1.0 / settings.num_tiers)
         self._accuracy: FloatArray = np.full(settings.num_tiers, np.nan)
         self._tier = DROPPED
@@ -155,7 +139,7 @@ class TiFLSelector(ConfiguredSelector[TiFLSettings]):
         if new.size and is_profiling:
             self._num_asked[new] += 1
             return probing.requests(new, self._fleet.training, upload_byte=0)
-        is_due = self.needs_losses and is_measured(view.round, settings.interval_rounds)
+        is_due = self.needs_losses and view.round % settings.interval_rounds == 0
         if is_due and not self._is_measuring:
             self._is_measuring = True
             return probing.evaluations(present[self._tier_of[present] != DROPPED])
@@ -165,15 +149,15 @@ class TiFLSelector(ConfiguredSelector[TiFLSettings]):
         """Return random clients of a random tier; refuse a fleet that was dropped as a whole."""
         tier_of = self._tier_of[view.candidates]
         num_available = self._num_members(tier_of)
-        is_open = open_tiers(self._credit, num_available)
+        is_open = equations.open_tiers(self._credit, num_available)
         if not is_open.any():
             self._require_anybody()
             return np.empty(0, dtype=np.int64)
         generator = rng.stream(self._fleet.seed, "select/tifl", view.round)
-        self._tier = draw_tier(self._probability, is_open, float(generator.random()))
-        self._credit = with_payment(self._credit, self._tier)
+        self._tier = equations.draw_tier(self._probability, is_open, float(generator.random()))
+        self._credit[self._tier] = max(self._credit[self._tier] - 1.0, 0.0)
         keys = generator.random(self._size)[view.candidates]
-        chosen = choose(tier_of, self._tier, view.wanted, keys, self._settings.fill)
+        chosen = equations.choose(tier_of, self._tier, view.wanted, keys, self._settings.fill)
         return view.candidates[chosen]
 
     def observe(self, outcome: RoundOutcome) -> None:
@@ -200,9 +184,11 @@ class TiFLSelector(ConfiguredSelector[TiFLSettings]):
         max_s = self._settings.max_s or math.nextafter(self._longest_s, math.inf)
         is_profiled = self._num_asked == self._settings.profile_rounds
         latencies_s = np.full(self._size, np.nan)
-        latencies_s[is_profiled] = latency_s(self._observed_s[is_profiled], max_s)
+        latencies_s[is_profiled] = equations.latency_s(self._observed_s[is_profiled], max_s)
         keys = rng.stream(self._fleet.seed, "select/tifl/latencies").random(latencies_s.size)
-        self._tier_of = tiers(latencies_s, self._settings.num_tiers, keys, self._settings.split)
+        self._tier_of = equations.tiers(
+            latencies_s, self._settings.num_tiers, keys, self._settings.split
+        )
 
     def _adapt(self, round_: int, reports: Sequence[Report]) -> None:
         """Store the tiers' accuracies, and change the probabilities if that is due."""
@@ -213,16 +199,18 @@ class TiFLSelector(ConfiguredSelector[TiFLSettings]):
             if report.is_delivered and report.accuracy is not None:
                 accuracies[report.client] = report.accuracy
                 num_samples[report.client] = report.num_samples
-        measured = tier_accuracies(self._tier_of, settings.num_tiers, accuracies, num_samples)
-        now, before = math.nan, math.nan
-        if self._tier != DROPPED:
-            now, before = float(measured[self._tier]), float(self._accuracy[self._tier])
-        is_due = is_change_due(now, before, settings.trigger)
+        measured = equations.tier_accuracies(
+            self._tier_of, settings.num_tiers, accuracies, num_samples
+        )
+        # Before the first draw, and where an accuracy is not known (NaN), nothing has stalled.
+        tier = self._tier
+        has_stalled = tier != DROPPED and bool(measured[tier] <= self._accuracy[tier])
+        is_due = settings.trigger == "every" or has_stalled
         self._accuracy = np.where(np.isnan(measured), self._accuracy, measured)
         if is_due and settings.rule != "none":
             is_empty = self._num_members(self._tier_of) == 0
             generator = rng.stream(self._fleet.seed, "select/tifl/accuracies", round_)
-            self._probability = changed_probabilities(
+            self._probability = equations.changed_probabilities(
                 self._accuracy,
                 np.where(is_empty, 0.0, self._credit),
                 generator.random(settings.num_tiers),

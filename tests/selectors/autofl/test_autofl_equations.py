@@ -1,4 +1,4 @@
-"""States, rewards and updates of AutoFL, worked out by hand."""
+"""States, rewards, updates and tables of AutoFL, worked out by hand."""
 
 import math
 from typing import Any
@@ -9,11 +9,10 @@ import pytest
 from fleetsim.selectors.autofl.equations import (
     NUM_STATES,
     category,
-    chosen_levels,
     rewards,
     state_number,
-    updated,
 )
+from fleetsim.selectors.autofl.q_tables import QTables, Rewards
 
 LEAST: dict[str, Any] = {
     "num_conv": 0,
@@ -70,19 +69,17 @@ def test_what_is_no_quantity_has_no_state(part, value):
 
 def test_rewards_by_hand():
     # 52 % after 50 %: 52 + 10 * 2 = 72, less 3 J of the cohort and the joules of each.
-    own_j = np.array([2.0, 4.0])
+    local_j = np.array([2.0, 4.0])
 
-    assert rewards(0.52, 0.5, own_j, 3.0) == pytest.approx([67.0, 65.0])
+    assert rewards(0.52, 0.5, local_j, 3.0) == pytest.approx([67.0, 65.0])
     # The other reading, alpha = 10 and beta = 100: 520 + 200.
-    other = rewards(0.52, 0.5, own_j, 3.0, accuracy_weight=10.0, gain_weight=100.0)
+    other = rewards(0.52, 0.5, local_j, 3.0, accuracy_weight=10.0, gain_weight=100.0)
     assert other == pytest.approx([715.0, 713.0])
     # With half a joule as unit 5 J and 7 J count as 10 and 14.
-    assert rewards(0.52, 0.5, own_j, 3.0, unit_j=0.5) == pytest.approx([62.0, 58.0])
+    assert rewards(0.52, 0.5, local_j, 3.0, unit_j=0.5) == pytest.approx([62.0, 58.0])
     # An accuracy that stays is no fall.
-    assert rewards(0.5, 0.5, own_j, 3.0).tolist() == [45.0, 43.0]
-
-
-def test_where_accuracy_fell_all_have_what_is_missing_to_100_per_cent():
+    assert rewards(0.5, 0.5, local_j, 3.0).tolist() == [45.0, 43.0]
+    # After a fall all have what is missing to 100 per cent.
     assert rewards(0.25, 0.5, np.array([2.0, 400.0]), 201.0).tolist() == [-75.0, -75.0]
 
 
@@ -92,25 +89,64 @@ def test_accuracies_that_cannot_be_are_refused(accuracy, before):
         rewards(accuracy, before, np.array([1.0]), 1.0)
 
 
-def test_updates_by_hand():
-    # gamma = 0.9, mu = 0.1. 0 + 0.9 (50 + 0 - 0) = 45; then 45 + 0.9 (10 + 4.5 - 45) = 17.55.
-    first = updated(0.0, 50.0, 0.0, learning_rate=0.9, discount=0.1)
-    second = updated(first, 10.0, first, learning_rate=0.9, discount=0.1)
-
-    assert [first, second] == pytest.approx([45.0, 17.55])
-
-
-def test_the_first_of_equal_levels_is_taken_unless_the_client_explores():
-    values = np.array([[0.0, 0.0, 0.0], [-1.0, 2.0, 2.0], [5.0, 1.0, 1.0]])
-    drawn = np.array([1, 0, 2])
-
-    assert chosen_levels(values, np.full(3, 0.5), drawn, 0.5).tolist() == [0, 1, 0]
-    assert chosen_levels(values, np.array([0.49, 0.5, 0.0]), drawn, 0.5).tolist() == [1, 1, 2]
-
-
 def test_a_category_ends_where_the_rate_has_doubled():
     rates = np.array([2.0**33 - 1.0, 2.0**33, 2.0**34 - 1.0, 2.0**34])
 
     assert category(rates).tolist() == [32, 33, 33, 34]
     with pytest.raises(ValueError, match=r"at least 1, got 0\.5"):
         category(np.array([0.5]))
+
+
+def rewards_of(*given):
+    clients, rows, levels, reward = list(zip(*given, strict=True)) or [(), (), (), ()]
+    return Rewards(
+        np.array(clients, dtype=np.int64),
+        np.array(rows, dtype=np.int64),
+        np.array(levels, dtype=np.int64),
+        np.array(reward, dtype=np.float64),
+    )
+
+
+def learned(*given, next_rows, levels=2):
+    tables = QTables(levels, learning_rate=0.5, discount=0.1)
+    next_rows = np.array(next_rows, dtype=np.int64)
+    tables.learn(rewards_of(*given), next_rows)
+    return tables
+
+
+def test_rows_are_learned_one_by_one_and_all_others_are_zeros():
+    # Row 7, level 1: 0.5 * 10 = 5. Row 3, level 0, with row 7 next: 0.5 (20 + 0.1 * 5) = 10.25.
+    # Row 7, level 1 again, with row 3 next: 5 + 0.5 (10 + 0.1 * 10.25 - 5) = 8.0125.
+    tables = learned((0, 7, 1, 10.0), (1, 3, 0, 20.0), (0, 7, 1, 10.0), next_rows=[9, 7, 3])
+
+    expected = [[0.0, 8.0125], [0.0, 0.0], [10.25, 0.0], [0.0, 0.0], [0.0, 0.0]]
+    assert tables.values(np.array([7, 9, 3, 0, -1])) == pytest.approx(np.array(expected))
+    assert tables.state()["rows"].tolist() == [3, 7]
+
+
+def test_a_value_below_the_untried_level_leaves_the_next_state_at_zero():
+    # Row 1 has -5 at level 0 and nothing at level 1: the best of it is 0.
+    tables = learned((0, 1, 0, -10.0), (0, 2, 0, 8.0), next_rows=[9, 1])
+
+    assert tables.values(np.array([1, 2])).tolist() == [[-5.0, 0.0], [4.0, 0.0]]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"rows": np.array([2, 2])},
+        {"rows": np.array([-1, 2])},
+        {"rows": np.array([1.0, 2.0])},
+        {"rows": np.array([1])},
+        {"values": np.zeros((2, 3))},
+        {"values": np.array([[0.0, np.nan], [0.0, 0.0]])},
+        {"values": np.zeros((2, 2), dtype=np.float32)},
+    ],
+)
+def test_what_are_no_tables_is_refused(change):
+    tables = QTables(2, learning_rate=0.5, discount=0.1)
+    tables.restore({"rows": np.array([1, 2]), "values": np.ones((2, 2))})
+
+    with pytest.raises(ValueError, match="rows must ascend"):
+        tables.restore({"rows": np.array([3, 4]), "values": np.zeros((2, 2))} | change)
+    assert tables.values(np.array([1, 2])).tolist() == [[1.0, 1.0]] * 2

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fleetsim import rng
-from fleetsim.contracts import Evaluation, Outcome, Purpose, WorkKind
+from fleetsim.contracts import Evaluation, Outcome, Purpose
 from fleetsim.errors import ScenarioError
 from fleetsim.selectors.favor.compression import Compression
 from fleetsim.selectors.favor.selector import FavorSettings, memory_byte
@@ -45,34 +45,14 @@ def observe(selector, round_, reports, *, accuracy=0.5, model=MODEL):
     selector.observe(dataclasses.replace(outcome, validation=Evaluation(accuracy, 1.0)))
 
 
+def learn(fleet, selector, round_, accuracy=0.5):
+    """Play a round in which every chosen client delivers a new model."""
+    reports = [delivered(client, [round_, 1.0, 0.0]) for client in chosen(fleet, selector, round_)]
+    observe(selector, round_, reports, accuracy=accuracy)
+
+
 def rows(selector):
     return selector.state()["compression/rows"]
-
-
-# --- set-up and state -----------------------------------------------------------------------------
-
-
-def test_each_client_is_asked_once_for_its_model_after_an_epoch():
-    fleet, selector = ready()
-    first = list(selector.probe(view_of(fleet, candidates=[0, 2])))
-    later = list(selector.probe(view_of(fleet, round_=2)))
-
-    assert [request.client for request in first] == [0, 2]
-    assert [request.client for request in later] == [1, 3]
-    for request in first:
-        assert (request.work.kind, request.work.epochs) == (WorkKind.TRAIN, 1)
-        assert (request.needs_model, request.uploads_vector, request.upload_byte) == (True, True, 0)
-    assert list(selector.probe(view_of(fleet, round_=3))) == []
-
-
-def test_the_first_state_by_hand():
-    fleet, selector = ready()
-    chosen(fleet, selector)
-    expected = np.array([[0.0] * 3, *FIRST.values()]) / SCALE
-
-    # The largest coordinate of an axis is positive; 2 and -2 are equally large.
-    assert np.abs(rows(selector)) == pytest.approx(np.abs(expected), abs=1e-6)
-    assert rows(selector)[1] == pytest.approx(-rows(selector)[2], abs=1e-6)
 
 
 def test_models_that_are_not_finite_are_none():
@@ -99,9 +79,6 @@ def test_of_many_first_models_a_thousand_are_fitted(monkeypatch):
     # Three points have two axes; all four clients have a place.
     assert (np.abs(compression.state()["compression/axes"]).sum(axis=1) > 0.0).sum() == 2
     assert np.isfinite(compression.reference).all()
-
-
-# --- choice ---------------------------------------------------------------------------------------
 
 
 def values_of(selector):
@@ -132,9 +109,6 @@ def test_without_any_model_clients_are_drawn_at_random():
     assert len(seen) == 12
 
 
-# --- learning -------------------------------------------------------------------------------------
-
-
 def test_a_round_stores_a_transition_of_each_chosen_client():
     fleet, selector = ready(target_accuracy=1.0)
     chosen(fleet, selector)
@@ -163,9 +137,7 @@ def test_the_paper_s_training_takes_one_client_a_round():
 def test_an_episode_ends_at_the_target_accuracy_and_the_policy_goes_on():
     fleet, selector = ready(target_accuracy=0.5, exploration=1.0, exploration_end=1.0)
     for round_, accuracy in enumerate([0.3, 0.5, 0.9], start=1):
-        pair = chosen(fleet, selector, round_)
-        reports = [delivered(client, [round_, 1.0, 0.0]) for client in pair]
-        observe(selector, round_, reports, accuracy=accuracy)
+        learn(fleet, selector, round_, accuracy)
     state = selector.state()
 
     assert state["replay/is_last"].tolist() == [False, False, True, True]
@@ -188,35 +160,34 @@ def test_a_round_without_an_accuracy_teaches_nothing():
     assert begun[1] == pytest.approx(np.array([1.0, 1.0, 0.0]) / SCALE, abs=1e-6)
 
 
+def is_copied(state):
+    key = "hidden.weight"
+    return bool((state[f"network/target/{key}"] == state[f"network/online/{key}"]).all())
+
+
 @pytest.mark.parametrize(("sync_in", "updates"), [("rounds", {2, 4}), ("episodes", set())])
 def test_the_target_network_is_copied_every_so_many_rounds(sync_in, updates):
     fleet, selector = ready(sync_in=sync_in, sync_every=2)
-    found = set()
+    copied_after = set()
     for round_ in range(1, 6):
-        pair = chosen(fleet, selector, round_)
-        observe(selector, round_, [delivered(client, [round_, 1.0, 0.0]) for client in pair])
-        state = selector.state()
-        key = "hidden.weight"
-        if (state[f"network/target/{key}"] == state[f"network/online/{key}"]).all():
-            found.add(round_)
+        learn(fleet, selector, round_)
+        if is_copied(selector.state()):
+            copied_after.add(round_)
 
-    assert found == updates
+    assert copied_after == updates
 
 
 def test_the_target_network_is_copied_every_so_many_episodes():
-    learned, found = None, []
+    learned, are_copied = None, []
     for episode in range(5):
         fleet, selector = ready(sync_in="episodes", sync_every=2, seed=episode)
         if learned is not None:
             selector.take_up(learned)
-            state = selector.learned()
-            key = "hidden.weight"
-            found.append((state[f"network/target/{key}"] == state[f"network/online/{key}"]).all())
-        pair = chosen(fleet, selector)
-        observe(selector, 1, [delivered(client, [1.0, 1.0, 0.0]) for client in pair])
+            are_copied.append(is_copied(selector.learned()))
+        learn(fleet, selector, 1)
         learned = selector.learned()
 
-    assert found == [False, True, False, True]
+    assert are_copied == [False, True, False, True]
 
 
 def test_two_episodes_of_one_seed_explore_differently():
@@ -231,14 +202,10 @@ def test_two_episodes_of_one_seed_explore_differently():
     assert seen[0] != seen[1]
 
 
-# --- between runs ---------------------------------------------------------------------------------
-
-
 def trained(**settings):
     fleet, selector = ready(**settings)
     for round_ in range(1, 6):
-        pair = chosen(fleet, selector, round_)
-        observe(selector, round_, [delivered(client, [round_, 1.0, 0.0]) for client in pair])
+        learn(fleet, selector, round_)
     return selector
 
 
@@ -316,9 +283,6 @@ def test_a_run_with_permuted_parameters_has_the_same_state_in_the_coordinates_of
     np.testing.assert_allclose(other.rows, one.rows, atol=1e-5)
 
 
-# --- what does not suit it ------------------------------------------------------------------------
-
-
 def test_a_network_that_takes_too_much_memory_is_refused_with_the_number():
     """10,001 x 100 inputs and 512 units are 2.05 GB for one network, of which learning needs 4."""
     with pytest.raises(ScenarioError, match=r"needs 7\.9 GiB for 10,000 clients with 100 comp"):
@@ -343,32 +307,30 @@ def test_the_declared_bytes_of_a_client_are_those_of_the_network(learning):
     assert 1.0 < more / 1_000 / declared < 1.05
 
 
-def test_the_mean_value_of_the_cohort_and_its_target_are_told():
+def test_the_mean_value_of_the_cohort_and_its_target_are_reported():
     fleet, selector = ready(discount=0.5, batch_size=64, exploration=0.3, exploration_end=0.3)
     clients = chosen(fleet, selector)
     before = values_of(selector)
     observe(selector, 1, [delivered(c, [1.0, 1.0, 0.0]) for c in clients], accuracy=0.5)
     after = values_of(selector)
-    told = selector.diagnostics()
+    diagnostics = selector.diagnostics()
 
     # Without a step the target network is still a copy, so that its largest value is the next one.
     gained = 64.0 ** (0.5 - 0.9) - 1.0
-    assert told.keys() == {"expected", "realised", "reward", "exploration"}
-    assert told["expected"] == pytest.approx(before[clients].mean(), abs=1e-6)
-    assert told["realised"] == pytest.approx(gained + 0.5 * after.max(), abs=1e-6)
-    assert told["reward"] == pytest.approx(gained)
-    assert told["exploration"] == pytest.approx(0.3)
+    assert diagnostics.keys() == {"expected", "realised", "reward", "exploration"}
+    assert diagnostics["expected"] == pytest.approx(before[clients].mean(), abs=1e-6)
+    assert diagnostics["realised"] == pytest.approx(gained + 0.5 * after.max(), abs=1e-6)
+    assert diagnostics["reward"] == pytest.approx(gained)
+    assert diagnostics["exploration"] == pytest.approx(0.3)
 
 
-def test_the_target_of_the_last_round_of_an_episode_is_its_reward_and_losses_are_told():
+def test_the_target_of_the_last_round_of_an_episode_is_its_reward_and_losses_are_reported():
     fleet, selector = ready(batch_size=2)
-    clients = chosen(fleet, selector)
-    observe(selector, 1, [delivered(c) for c in clients], accuracy=0.95)
-    told = selector.diagnostics()
-    assert told["realised"] == told["reward"] == pytest.approx(64.0**0.05 - 1.0)
-    assert told["loss"] > 0.0
+    learn(fleet, selector, 1, 0.95)
+    diagnostics = selector.diagnostics()
+    assert diagnostics["realised"] == diagnostics["reward"] == pytest.approx(64.0**0.05 - 1.0)
+    assert diagnostics["loss"] > 0.0
 
     # The rest of the run uses the policy.
-    clients = chosen(fleet, selector, 2)
-    observe(selector, 2, [delivered(c) for c in clients], accuracy=0.96)
+    learn(fleet, selector, 2, 0.96)
     assert selector.diagnostics().keys() == {"expected"}

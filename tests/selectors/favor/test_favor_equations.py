@@ -25,9 +25,6 @@ def models_of(num, size, *, seed=3):
     return models.astype(np.float32)
 
 
-# --- principal axes -------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("num_models", "size", "num_axes"), [(7, 40, 3), (40, 7, 7), (5, 6, 2)])
 @pytest.mark.parametrize("block_numbers", [1, 20, 1 << 22])
 def test_axes_and_coordinates_are_those_of_a_singular_value_decomposition(
@@ -37,13 +34,13 @@ def test_axes_and_coordinates_are_those_of_a_singular_value_decomposition(
     models = models_of(num_models, size)
     left, lengths, right = np.linalg.svd(models - models.mean(axis=0, dtype=np.float64))
     mean, axes = principal_axes(list(models), num_axes)
-    found = coordinates(list(models), mean, axes)
+    points = coordinates(list(models), mean, axes)
 
     np.testing.assert_allclose(mean, models.mean(axis=0, dtype=np.float64))
     # An axis has no sign: here its largest coordinate is positive.
     expected = left[:, :num_axes] * lengths[:num_axes]
     sign = np.sign(expected[np.abs(expected).argmax(axis=0), np.arange(num_axes)])
-    np.testing.assert_allclose(found, expected * sign, atol=1e-5)
+    np.testing.assert_allclose(points, expected * sign, atol=1e-5)
     np.testing.assert_allclose(axes, right[:num_axes] * sign[:, None], atol=1e-6)
 
 
@@ -55,10 +52,10 @@ def test_standardised_parameters_have_the_axes_of_their_correlations():
     standard = (models - models.mean(axis=0, dtype=np.float64)) / spread
     _, lengths, _ = np.linalg.svd(standard)
     mean, axes = principal_axes(list(models), 4, "standard")
-    found = coordinates(list(models), mean, axes)
+    points = coordinates(list(models), mean, axes)
 
-    np.testing.assert_allclose(np.sqrt((found**2).sum(axis=0)), lengths[:4], rtol=1e-5)
-    np.testing.assert_allclose(found.T @ found, np.diag(lengths[:4] ** 2), atol=1e-3)
+    np.testing.assert_allclose(np.sqrt((points**2).sum(axis=0)), lengths[:4], rtol=1e-5)
+    np.testing.assert_allclose(points.T @ points, np.diag(lengths[:4] ** 2), atol=1e-3)
     assert (axes[:, 2] == 0.0).all()
 
 
@@ -74,30 +71,20 @@ def test_there_are_no_more_axes_than_models_tell_apart():
     mean, axes = principal_axes([equal, equal], 2)
     assert mean.tolist() == [1.0, 1.0]
     assert (axes == 0.0).all()
-
-
-def test_axes_of_no_model_are_refused():
     with pytest.raises(ValueError, match="at least one model, got 0"):
         principal_axes([], 2)
 
 
-def test_a_turn_is_found_again():
+def test_a_turn_is_found_again_and_keeps_all_distances_of_fewer_points_than_axes():
     draw = rng.stream(5, "tests/favor turn")
     turn, _ = np.linalg.qr(draw.normal(size=(4, 4)))
     points = draw.normal(size=(9, 4))
 
     np.testing.assert_allclose(turn_onto(points, points @ turn), turn, atol=1e-12)
-
-
-def test_with_fewer_points_than_axes_the_turn_keeps_all_distances():
-    points = np.array([[2.0, 0.0, 0.0]])
-    turn = turn_onto(points, np.array([[0.0, 0.0, 1.0]]))
-
-    np.testing.assert_allclose(points @ turn, [[0.0, 0.0, 2.0]], atol=1e-12)
+    point = np.array([[2.0, 0.0, 0.0]])
+    turn = turn_onto(point, np.array([[0.0, 0.0, 1.0]]))
+    np.testing.assert_allclose(point @ turn, [[0.0, 0.0, 2.0]], atol=1e-12)
     np.testing.assert_allclose(turn @ turn.T, np.eye(3), atol=1e-12)
-
-
-# --- reward, target, choice -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

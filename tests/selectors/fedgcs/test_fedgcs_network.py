@@ -40,8 +40,8 @@ def test_representations_and_estimates_are_those_of_the_equations(start):
 
     for row, sequence in enumerate(SEQUENCES):
         expected = plain.encode(sequence)
-        found = states.states[row, : len(sequence)].tolist()
-        assert np.array(found) == pytest.approx(np.array(expected), abs=1e-5)
+        result = states.states[row, : len(sequence)].tolist()
+        assert np.array(result) == pytest.approx(np.array(expected), abs=1e-5)
         assert estimates[row] == pytest.approx(plain.estimate(expected), abs=1e-5)
 
 
@@ -49,26 +49,16 @@ def test_representations_and_estimates_are_those_of_the_equations(start):
 def test_the_joint_loss_of_a_batch_is_that_of_the_equations(start):
     network = tiny(start=start)
     plain = Net(network.arrays())
-    targets = [0.3, -0.2, 0.9]
+    tokens, targets = network.tokens(arrays_of(SEQUENCES)), [0.3, -0.2, 0.9]
     with torch.no_grad():
-        found = network.joint_losses(
-            network.tokens(arrays_of(SEQUENCES)), torch.tensor(targets), alpha=0.8
-        )
+        joint = network.joint_losses(tokens, torch.tensor(targets), alpha=0.8)
+        means = network.joint_losses(tokens, torch.zeros(3), 1.0, "mean").tolist()
+
     expected = plain.joint_loss(SEQUENCES, targets, alpha=0.8)
-
-    assert found.mean().item() == pytest.approx(expected, rel=1e-5)
-
-
-def test_the_loss_of_a_sequence_may_be_a_mean_over_its_tokens():
-    """Three clients and the end are four tokens, one client and the end two."""
-    network = tiny()
-    plain = Net(network.arrays())
-    tokens = network.tokens(arrays_of([[0, 3, 5], [4]]))
-    with torch.no_grad():
-        found = network.joint_losses(tokens, torch.zeros(2), 1.0, "mean").tolist()
-
-    expected = [plain.sequence_loss([0, 3, 5]) / 4, plain.sequence_loss([4]) / 2]
-    assert found == pytest.approx(expected, rel=1e-5)
+    assert joint.mean().item() == pytest.approx(expected, rel=1e-5)
+    # The end of a sequence is a token too.
+    per_token = [plain.sequence_loss(tokens) / (len(tokens) + 1) for tokens in SEQUENCES]
+    assert means == pytest.approx(per_token, rel=1e-5)
 
 
 @both_starts
@@ -78,12 +68,12 @@ def test_a_wide_beam_finds_the_most_likely_of_all_sets_of_six_clients(start, see
     network = tiny(start=start, seed=seed)
     plain = Net(network.arrays())
     wide = FedGCSKeys(beam_width=1000)
-    for row, found in enumerate(decode(network, encoded(network), ALL, 4, wide)):
+    for row, result in enumerate(decode(network, encoded(network), ALL, 4, wide)):
         everything = plain.exhaustive(plain.encode(SEQUENCES[row]), range(6), 1, 4)
 
         assert len(everything) == 516
         assert sum(np.exp(score) for score, _ in everything) == pytest.approx(1.0)
-        assert found.tolist() == max(everything)[1]
+        assert result.tolist() == max(everything)[1]
 
 
 @both_starts
@@ -95,8 +85,8 @@ def test_a_narrow_beam_finds_what_it_finds_in_plain_python(start, width, length)
     for seed in range(6):
         network = tiny(start=start, seed=seed)
         plain = Net(network.arrays())
-        found = decode(network, encoded(network), ALL, 4, settings)
-        for sequence, tokens in zip(SEQUENCES, found, strict=True):
+        result = decode(network, encoded(network), ALL, 4, settings)
+        for sequence, tokens in zip(SEQUENCES, result, strict=True):
             assert tokens.tolist() == plain.beam(plain.encode(sequence), range(6), least, 4, width)
 
 
@@ -104,25 +94,25 @@ def test_the_paper_decodes_the_representation_of_the_largest_estimate():
     network = tiny()
     plain = Net(network.arrays())
     settings = FedGCSKeys(step_size=0.5, steps=3)
-    found = propose(network, arrays_of(SEQUENCES), ALL, 4, settings, dice())
+    result = propose(network, arrays_of(SEQUENCES), ALL, 4, settings, dice())
     orders = dice()
     finals = [plain.encode(orders.permutation(np.array(s)).tolist()) for s in SEQUENCES]
     for _ in range(3):
         finals = [plain.ascended(states, 0.5) for states in finals]
     states = max(finals, key=plain.estimate)
 
-    assert found.sets[0].tolist() == plain.beam(states, range(6), 1, 4, 5)
-    assert found.estimates[0] == pytest.approx(plain.estimate(states), abs=1e-5)
-    assert found.curve.shape == (4, 3)
+    assert result.sets[0].tolist() == plain.beam(states, range(6), 1, 4, 5)
+    assert result.estimates[0] == pytest.approx(plain.estimate(states), abs=1e-5)
+    assert result.curve.shape == (4, 3)
 
 
 def test_generated_sets_are_ranked_by_their_own_estimates():
     network = tiny()
     settings = FedGCSKeys(step_size=1.0, steps=4, choice="generated")
-    found = propose(network, arrays_of(SEQUENCES), ALL, 4, settings, dice())
+    result = propose(network, arrays_of(SEQUENCES), ALL, 4, settings, dice())
 
-    assert len({frozenset(tokens.tolist()) for tokens in found.sets}) == len(found.sets) > 1
-    assert (np.diff(found.estimates) <= 0.0).all()
+    assert len({frozenset(tokens.tolist()) for tokens in result.sets}) == len(result.sets) > 1
+    assert (np.diff(result.estimates) <= 0.0).all()
 
 
 def test_the_estimate_of_a_set_is_a_mean_over_orders():
@@ -163,12 +153,9 @@ def test_clients_keep_their_weights_when_others_become_known():
     first = old.estimate(old.encode(old.tokens(arrays_of([[0, 1]]))))
     later = new.estimate(new.encode(new.tokens(arrays_of([[1, 3]]))))
     assert first.item() == later.item()
-
-
-def test_a_client_that_left_the_records_is_forgotten():
-    old, new = tiny(3, seed=1), tiny(2, seed=2)
-    take_over(new, np.array([2, 9]), old, np.array([2, 4, 9]))
-
+    # Clients that left the records are forgotten.
+    fewer = tiny(2, seed=3)
+    take_over(fewer, np.array([1, 8]), new, np.array([1, 3, 5, 8]))
     np.testing.assert_array_equal(
-        new.arrays()["embedding.weight"], old.arrays()["embedding.weight"][[0, 2, 3]]
+        fewer.arrays()["embedding.weight"], has["embedding.weight"][[0, 3, 4]]
     )

@@ -1,21 +1,51 @@
-"""The scale on which FedGCS scores a round, by hand on three records, and in a selector."""
+"""Scores of FedGCS by hand, their scale on three records, and in a selector."""
 
 import dataclasses
 import statistics
 
+import numpy as np
 import pytest
 
+from fleetsim.selectors.fedgcs.equations import scores
 from fleetsim.selectors.fedgcs.records import ScoreScale, SelectionRecords
 from fleetsim.selectors.fedgcs.settings import FedGCSKeys
 from tests.selectors.fedgcs.test_fedgcs import finished, play, ready, records_of, weights_at
 from tests.selectors.rounds import view_of
 
+TEN = {"budget_s": 10.0, "budget_j": 10.0}
+
+
+def one_score(performance, seconds, joules, **more):
+    arrays = (np.array([x]) for x in (performance, seconds, joules))
+    return scores(*arrays, **TEN | more).item()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "joules", "exponents", "expected"),
+    [
+        (10.0, 10.0, {}, 0.8),
+        (5.0, 1.0, {}, 0.8),
+        (20.0, 10.0, {}, 0.2),
+        (10.0, 40.0, {}, 0.05),
+        (20.0, 40.0, {}, 0.0125),
+        (20.0, 40.0, {"latency_exponent": 1.0}, 0.8 / 2 / 16),
+        (20.0, 40.0, {"energy_exponent": 0.0}, 0.8 / 4),
+    ],
+)
+def test_a_score_is_the_performance_less_penalties_on_what_exceeds_a_budget(
+    seconds, joules, exponents, expected
+):
+    """(10 / 20)^2 = 1/4 and (10 / 40)^2 = 1/16; within the budget there is no bonus."""
+    assert one_score(0.8, seconds, joules, **exponents) == pytest.approx(expected)
+
+
+def test_extreme_costs_give_a_score_and_no_warning():
+    assert one_score(0.8, 1e300, 0.0) == 0.0
+    assert one_score(0.8, 5.0, 5.0, budget_s=5e-324, budget_j=1e300) == 0.0
+
+
 THREE = SelectionRecords.of([[0], [1], [2]], [0.2, 0.6, 0.4], [10.0, 20.0, 40.0], [5.0, 10.0, 10.0])
 """Budgets are 20 s and 10 J. The third takes twice the seconds: scores 0.2, 0.6 and 0.4 / 4."""
-
-
-def one(performance, seconds, joules):
-    return SelectionRecords.of([[7]], [performance], [seconds], [joules])
 
 
 @pytest.mark.parametrize(
@@ -52,29 +82,32 @@ def test_the_scale_of_three_records():
     assert scale.targets(THREE, FedGCSKeys()) == pytest.approx([0.2, 1.0, 0.0])
 
 
+SCALED = {"performance_scale": "min_max"}
+"""Scores of the three are then 0, 1 and 0.5 / 4, of which the range is 0 to 1."""
+
+
 @pytest.mark.parametrize(
-    ("record", "raw", "scaled"),
+    ("performance", "seconds", "joules", "rules", "target"),
     [
         # Within both budgets: the performance; better than all records is above 1.
-        (one(0.7, 20.0, 10.0), 0.7, 1.2),
+        (0.7, 20.0, 10.0, {"target": "raw"}, 0.7),
+        (0.7, 20.0, 10.0, {}, 1.2),
         # Twice the seconds and twice the joules: a sixteenth, below the worst record.
-        (one(0.8, 40.0, 20.0), 0.05, -0.1),
+        (0.8, 40.0, 20.0, {"target": "raw"}, 0.05),
+        (0.8, 40.0, 20.0, {}, -0.1),
+        # Scaled performance is not below the worst.
+        (0.7, 10.0, 5.0, SCALED, 1.25),
+        (0.4, 10.0, 5.0, SCALED, 0.5),
+        (0.1, 10.0, 5.0, SCALED, 0.0),
     ],
 )
-def test_a_round_is_scored_with_the_budgets_and_the_range_of_the_records(record, raw, scaled):
-    scale = ScoreScale.of(THREE, FedGCSKeys())
+def test_a_round_is_scored_with_the_budgets_and_the_range_of_the_records(
+    performance, seconds, joules, rules, target
+):
+    keys = FedGCSKeys(**rules)
+    record = SelectionRecords.of([[7]], [performance], [seconds], [joules])
 
-    assert scale.targets(record, FedGCSKeys(target="raw"))[0] == pytest.approx(raw)
-    assert scale.targets(record, FedGCSKeys())[0] == pytest.approx(scaled)
-
-
-@pytest.mark.parametrize(("performance", "score"), [(0.7, 1.25), (0.4, 0.5), (0.1, 0.0)])
-def test_performance_may_be_scaled_too_and_is_not_below_the_worst(performance, score):
-    # Scores of the records are then 0, 1 and 0.5 / 4, of which the range is 0 to 1.
-    scoring = FedGCSKeys(performance_scale="min_max")
-    scale = ScoreScale.of(THREE, scoring)
-
-    assert scale.targets(one(performance, 10.0, 5.0), scoring)[0] == pytest.approx(score)
+    assert ScoreScale.of(THREE, keys).targets(record, keys)[0] == pytest.approx(target)
 
 
 def realised(records, accuracy, seconds, joules):
@@ -99,16 +132,18 @@ def test_a_proposed_round_tells_its_estimate_the_ascent_and_the_score():
     proposals = selector.last_proposals
     # This round is fitted to at once, which gives the networks another scale.
     selector.observe(finished(5, chosen, 0.7, 45.0))
-    told = selector.diagnostics()
+    diagnostics = selector.diagnostics()
 
     assert len(records_of(selector)) == 5
-    assert told["expected"] == proposals.estimates[0]
-    assert told["ascent"] == pytest.approx([sum(step) / 4 for step in proposals.curve.tolist()])
-    assert told["realised"] == pytest.approx(realised(fitted, 0.7, 45.0, 7.0 * len(chosen)))
+    assert diagnostics["expected"] == proposals.estimates[0]
+    assert diagnostics["ascent"] == pytest.approx(
+        [sum(step) / 4 for step in proposals.curve.tolist()]
+    )
+    assert diagnostics["realised"] == pytest.approx(realised(fitted, 0.7, 45.0, 7.0 * len(chosen)))
 
 
 def test_another_set_than_the_proposed_one_has_a_score_and_no_estimate(tmp_path):
-    fleet, selector = ready(learning=False, weights=str(weights_at(tmp_path)))
+    fleet, selector = ready(learning=False, weights=weights_at(tmp_path))
     chosen = selector.select(view_of(fleet)).tolist()
     other = [client for client in range(9) if client not in chosen][:2]
     selector.observe(finished(1, other))
@@ -118,9 +153,8 @@ def test_another_set_than_the_proposed_one_has_a_score_and_no_estimate(tmp_path)
     assert selector.diagnostics().keys() == {"realised"}
 
 
-def test_what_is_not_known_is_not_told(tmp_path):
-    path = str(weights_at(tmp_path))
-    fleet, selector = ready(learning=False, weights=path, accuracy=None)
+def test_what_is_not_known_is_not_reported(tmp_path):
+    fleet, selector = ready(learning=False, weights=weights_at(tmp_path), accuracy=None)
     chosen = selector.select(view_of(fleet)).tolist()
     selector.observe(dataclasses.replace(finished(1, chosen), validation=None))
     assert selector.diagnostics().keys() == {"expected", "ascent"}

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from fleetsim import rng
-from fleetsim.contracts import Cohort, Evaluation, Outcome, Purpose, Report, Work, WorkKind
+from fleetsim.contracts import Cohort, Evaluation, Outcome, Purpose, Report
 from fleetsim.errors import FaultsError, ScenarioError
 from fleetsim.selectors.fedmarl.agents import Agents, first_network
-from fleetsim.selectors.fedmarl.replay import NO_STATES, Transition, state_of, transitions_of
+from fleetsim.selectors.fedmarl.observations import NO_STATES, Transition
 from fleetsim.selectors.fedmarl.selector import FedMarlSettings
 from fleetsim.selectors.learned_weights import ANY_CLIENTS, WeightFile
-from tests.selectors.references.fedmarl import FedMarl
+from tests.selectors.references.networks import FedMarl
 from tests.selectors.references.referee import Refereed
 from tests.selectors.references.stage import Stage
 from tests.selectors.rounds import met, outcome_of, report_of, view_of
@@ -57,18 +57,6 @@ def chosen(answer: Cohort) -> tuple[list[int], list[bool]]:
     return answer.clients.tolist(), answer.continues.tolist()
 
 
-def test_twice_the_cohort_trains_an_epoch_and_tells_its_loss(frozen):
-    fleet, selector = met(frozen(), (10,) * 9)
-    requests = selector.probe(view_of(fleet))
-
-    assert len({request.client for request in requests}) == 4
-    assert {request.work for request in requests} == {Work(WorkKind.TRAIN, epochs=1)}
-    assert {(r.upload_byte, r.uploads_vector, r.needs_model) for r in requests} == {
-        (8, False, True)
-    }
-    assert selector.probe(view_of(fleet, stage=1)) == ()
-
-
 LOSSES = {0: 4.0, 1: 1.0, 2: 0.5, 3: 2.0, 4: 1.5}
 """The median is 1.5: clients 4, 1 and 2 are not above it."""
 
@@ -97,9 +85,6 @@ def test_without_a_finite_loss_the_first_of_the_draw_train_and_who_delivered_con
     assert len(clients) == 2
     assert set(clients) <= set(others)
     assert continues == [False, False]
-
-
-# --- learning -------------------------------------------------------------------------------------
 
 
 def test_the_reward_of_a_round_by_hand_becomes_a_transition_with_the_next_states():
@@ -151,23 +136,17 @@ def test_the_last_planned_round_with_an_accuracy_ends_an_episode(planned, accura
     assert [each.next_states.shape for each in kept] == [(0, 6)] * num_kept
 
 
-def test_explorers_throw_a_coin_and_the_others_follow_their_values(tmp_path):
+def test_explorers_throw_a_coin():
     always = FedMarlSettings(exploration=1.0, exploration_end=1.0, candidates=40)
-    never = FedMarlSettings(
-        weights=written(tmp_path, LOW_LOSSES_GO), hidden=2, exploration=0.0, exploration_end=0.0
-    )
     shares = []
     fleet, selector = met(always, (10,) * 40, validation=KNOWN, cohort=40)
     for round_ in range(1, 41):
         reports = [probe_of(client, 1.0 + client) for client in range(40)]
         shares.append(selector.select(view_of(fleet, round_=round_, reports=reports)).clients.size)
-    fleet, calm = met(never, (10,) * 5, validation=KNOWN)
-    reports = [probe_of(client, loss) for client, loss in LOSSES.items()]
 
     # 1,600 coins: their mean is within four standard deviations of a half.
     assert np.mean(shares) / 40 == pytest.approx(0.5, abs=4 * 0.5 / 40)
     assert len(set(shares)) > 5
-    assert calm.select(view_of(fleet, wanted=5, reports=reports)).clients.tolist() == [2, 1, 4]
 
 
 LESSONS = FedMarlSettings(
@@ -228,20 +207,6 @@ def test_the_target_network_is_a_copy_of_every_second_round():
     assert (after_three["network/output/bias"] != after_three["target/output/bias"]).any()
 
 
-def test_transitions_come_back_from_their_state():
-    assert transitions_of(state_of([])) == []
-
-    given = transitions(4)
-    for found, expected in zip(transitions_of(state_of(given)), given, strict=True):
-        np.testing.assert_array_equal(found.states, expected.states)
-        np.testing.assert_array_equal(found.continues, expected.continues)
-        np.testing.assert_array_equal(found.next_states, expected.next_states)
-        assert (found.reward, found.next_wanted) == (expected.reward, expected.next_wanted)
-
-
-# --- what it refuses, and weights -----------------------------------------------------------------
-
-
 def test_a_training_that_counts_in_steps_is_refused(frozen):
     with pytest.raises(ScenarioError, match=r"set task\.local\.epochs instead of task\.local\.ste"):
         met(frozen(), (10, 10), epochs=0, steps=4)
@@ -294,7 +259,7 @@ def test_every_choice_of_frozen_agents_is_that_of_the_reference(tmp_path, change
         assert referee.mismatches == []
 
 
-def test_the_value_of_the_chosen_actions_is_told(frozen):
+def test_the_value_of_the_chosen_actions_is_reported(frozen):
     # Agents value stop at 0, and continue at the logarithm of 1.5 over the loss: 2 and 1 continue.
     fleet, selector = met(frozen(candidates=5), (10,) * 5)
     reports = [probe_of(client, loss) for client, loss in LOSSES.items()]
@@ -304,24 +269,24 @@ def test_the_value_of_the_chosen_actions_is_told(frozen):
     assert selector.diagnostics() == {"expected": pytest.approx(math.log(3.0) + math.log(1.5))}
 
 
-def test_reward_loss_and_exploration_are_told_while_agents_learn():
+def test_reward_loss_and_exploration_are_reported_while_agents_learn():
     # The first network values nothing, so the loss of the first batch is the mean squared target:
     # that of the only transition, the first round's reward (the next values are 0 as well).
     settings = FedMarlSettings(
         candidates=5, batch_size=1, steps_per_round=1, exploration_decay_rounds=4
     )
     fleet, selector = met(settings, (10,) * 5, validation=KNOWN)
-    told = []
+    diagnostics = []
     for round_, accuracy in ((1, 0.6), (2, 0.7)):
         reports = [probe_of(client, loss) for client, loss in LOSSES.items()]
         answer = selector.select(view_of(fleet, round_=round_, reports=reports))
         outcome = outcome_of(round_, [report_of(client) for client in answer.clients.tolist()])
         selector.observe(replace(outcome, validation=Evaluation(accuracy, 1.0)))
-        told.append(selector.diagnostics())
-        assert told[-1]["reward"] == selector.state()["last_reward"]
+        diagnostics.append(selector.diagnostics())
+        assert diagnostics[-1]["reward"] == selector.state()["last_reward"]
 
-    assert told[0].keys() == {"expected", "reward", "exploration"}
-    assert told[1]["loss"] == pytest.approx(told[0]["reward"] ** 2, rel=1e-5)
-    assert [each["expected"] for each in told] == [0.0, 0.0]
-    assert told[0]["exploration"] == 1.0
-    assert told[1]["exploration"] == pytest.approx(1.0 - 0.95 / 4)
+    assert diagnostics[0].keys() == {"expected", "reward", "exploration"}
+    assert diagnostics[1]["loss"] == pytest.approx(diagnostics[0]["reward"] ** 2, rel=1e-5)
+    assert [each["expected"] for each in diagnostics] == [0.0, 0.0]
+    assert diagnostics[0]["exploration"] == 1.0
+    assert diagnostics[1]["exploration"] == pytest.approx(1.0 - 0.95 / 4)

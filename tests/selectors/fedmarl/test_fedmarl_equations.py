@@ -1,4 +1,4 @@
-"""Equations of FedMarl by hand, and the step of learning on a network of one hidden unit."""
+"""Equations of FedMarl by hand, a step of learning on one hidden unit, and states of agents."""
 
 import itertools
 import math
@@ -22,8 +22,8 @@ from fleetsim.selectors.fedmarl.equations import (
     traffic_byte,
     utility,
 )
-from fleetsim.selectors.fedmarl.network import TransitionBatch, improved
-from fleetsim.selectors.fedmarl.replay import NO_STATES, Transition
+from fleetsim.selectors.fedmarl.network import improved
+from fleetsim.selectors.fedmarl.observations import NO_STATES, Transition, agent_states, relative
 
 
 def floats(*rows) -> np.ndarray:
@@ -62,8 +62,8 @@ def test_reward_by_hand():
     weights = {"accuracy_weight": 2.0, "latency_weight": 0.2, "traffic_weight": 0.1}
 
     # 2 (U(0.8) - U(0.6)) - 0.2 * 16 - 0.1 * 150, U(0.8) = 1.390924 and U(0.6) = 1.046156.
-    found = reward(0.8, 0.6, 16.0, 150.0, **weights)
-    assert found == pytest.approx(2 * (1.390924 - 1.046156) - 3.2 - 15.0, abs=1e-5)
+    result = reward(0.8, 0.6, 16.0, 150.0, **weights)
+    assert result == pytest.approx(2 * (1.390924 - 1.046156) - 3.2 - 15.0, abs=1e-5)
     assert reward(0.6, 0.6, 0.0, 0.0, **weights) == 0.0
     assert reward(0.5, 0.6, 0.0, 0.0, **weights) < 0.0
 
@@ -85,13 +85,8 @@ def test_values_of_a_tiny_network():
 VALUES = floats([1.0, 1.5], [2.0, -1.0], [0.5, 0.75])
 
 
-def test_the_sum_of_values_by_hand():
-    # Continue, stop, continue: 1.5 + 2 + 0.75.
-    assert team_value(VALUES, np.array([True, False, True])) == 4.25
-    assert team_value(VALUES, np.zeros(3, dtype=bool)) == 3.5
-
-
 def test_the_target_by_hand():
+    assert team_value(VALUES, np.zeros(3, dtype=bool)) == 3.5
     # The best joint action is continue, stop, continue; with one wanted the middle and last stop.
     assert team_target(-0.5, VALUES, 2, 0.9) == pytest.approx(-0.5 + 0.9 * 4.25)
     assert team_target(-0.5, VALUES, 1, 0.9) == pytest.approx(-0.5 + 0.9 * 4.0)
@@ -126,8 +121,6 @@ def test_equal_advantages_go_by_their_keys_and_no_preference_is_to_continue():
     assert joint_action(np.zeros(2), 3, keys[:2]).tolist() == [True, True]
 
 
-# --- one step of learning -------------------------------------------------------------------------
-
 ONE_UNIT = {
     "hidden/weight": floats([1, 0, 0, 0, 0, 0]),
     "hidden/bias": np.zeros(1, dtype=np.float32),
@@ -143,8 +136,8 @@ LONE = Transition(floats([4, 0, 0, 0, 0, 0]), np.array([True]), 0.0, NO_STATES, 
 
 
 def test_the_loss_and_the_first_step_of_adam_by_hand():
-    batch = TransitionBatch([PAIR, LONE], np.array([9.5, 10.5]))
-    after = improved(ONE_UNIT, {}, 0, [batch], 0.01)
+    batch = [PAIR, LONE], np.array([9.5, 10.5])
+    network, moments, losses = improved(ONE_UNIT, {}, 0, [batch], 0.01)
 
     # Errors -1 and 2: (1 + 4) / 2, whose gradient in the two sums is -1 and 2. Times their inputs:
     # stop: -1 * 1; continue: -1 * 2 + 2 * 4; biases: -1, -1 + 2; unit: -1 * (2 * 1 + 3 * 2) + 2 * 3
@@ -155,33 +148,77 @@ def test_the_loss_and_the_first_step_of_adam_by_hand():
         "hidden/weight": [[16.0, 0, 0, 0, 0, 0]],
         "hidden/bias": [-1.0 * (2 + 3) + 2.0 * 3],
     }
-    assert after.losses == (2.5,)
+    assert losses == [2.5]
     for name, gradient in gradients.items():
         # Moments are a tenth of the gradient and a thousandth of its square, in the first step; so
         # the step is the learning rate against the sign.
         expected = ONE_UNIT[name] - 0.01 * np.sign(gradient)
-        np.testing.assert_allclose(after.network[name], expected, rtol=1e-5)
+        np.testing.assert_allclose(network[name], expected, rtol=1e-5)
+        np.testing.assert_allclose(moments[f"exp_avg/{name}"], 0.1 * np.array(gradient), rtol=1e-5)
         np.testing.assert_allclose(
-            after.moments[f"exp_avg/{name}"], 0.1 * np.array(gradient), rtol=1e-5
-        )
-        np.testing.assert_allclose(
-            after.moments[f"exp_avg_sq/{name}"], 0.001 * np.square(gradient), rtol=1e-5
+            moments[f"exp_avg_sq/{name}"], 0.001 * np.square(gradient), rtol=1e-5
         )
 
 
 def test_two_steps_at_once_are_one_and_then_one():
     batches = [
-        TransitionBatch([PAIR, LONE], np.array([9.5, 10.5])),
-        TransitionBatch([LONE], np.array([0.0])),
+        ([PAIR, LONE], np.array([9.5, 10.5])),
+        ([LONE], np.array([0.0])),
     ]
-    together = improved(ONE_UNIT, {}, 0, batches, 0.01)
-    first = improved(ONE_UNIT, {}, 0, batches[:1], 0.01)
-    second = improved(first.network, first.moments, 1, batches[1:], 0.01)
+    network, moments, losses = improved(ONE_UNIT, {}, 0, batches, 0.01)
+    *first, first_losses = improved(ONE_UNIT, {}, 0, batches[:1], 0.01)
+    *second, second_losses = improved(*first, 1, batches[1:], 0.01)
 
-    assert together.losses == first.losses + second.losses
-    for name, array in together.network.items():
-        np.testing.assert_array_equal(array, second.network[name])
-    for name, array in together.moments.items():
-        np.testing.assert_array_equal(array, second.moments[name])
-    assert together.network["output/bias"].tolist() != first.network["output/bias"].tolist()
+    assert losses == first_losses + second_losses
+    for one, other in zip((network, moments), second, strict=True):
+        for name, array in one.items():
+            np.testing.assert_array_equal(array, other[name])
+    assert network["output/bias"].tolist() != first[0]["output/bias"].tolist()
     assert ONE_UNIT["output/bias"].tolist() == [0.0, 0.5], "the network that was given stays"
+
+
+THREE: dict[str, Any] = {
+    "loss": np.array([2.0, 1.0, 4.0]),
+    "probe_s": np.array([10.0, 30.0, 20.0]),
+    "upload_s": np.array([np.nan, 4.0, 1.0]),
+    "num_uploads": np.array([0, 5, 2]),
+    "num_samples": np.array([100, 50, 100]),
+    "round_": 11,
+    "num_rounds": 44,
+}
+
+
+def test_states_by_hand():
+    two = math.log(2.0)
+    expected = [
+        # Uploads of 4 s and 1 s: their median is 2 s, in logarithms.
+        [0.0, -two, 0.0, 0.0, 0.0, 0.25],
+        [-two, math.log(1.5), two, 0.5, -two, 0.25],
+        [two, 0.0, -two, 0.2, 0.0, 0.25],
+    ]
+
+    np.testing.assert_allclose(agent_states(**THREE), expected, atol=1e-7)
+
+
+@pytest.mark.parametrize("factor", [1e-6, 0.5, 1000.0])
+def test_a_fleet_that_is_slower_or_larger_has_the_same_states(factor):
+    scaled = {key: THREE[key] * factor for key in ("loss", "probe_s", "upload_s", "num_samples")}
+
+    np.testing.assert_allclose(
+        agent_states(**THREE | scaled), agent_states(**THREE), rtol=1e-5, atol=1e-6
+    )
+
+
+def test_the_first_round_and_those_after_the_last_one_planned():
+    first = agent_states(**THREE | {"round_": 1, "num_uploads": np.zeros(3, dtype=np.int64)})
+    late = agent_states(**THREE | {"round_": 90})
+
+    assert first[:, 3].tolist() == [0.0, 0.0, 0.0]
+    assert late[:, 5].tolist() == [1.0, 1.0, 1.0]
+
+
+def test_what_is_not_known_counts_as_the_median_and_extremes_are_limited():
+    assert relative(np.full(3, np.nan)).tolist() == [0.0, 0.0, 0.0]
+    assert relative(np.zeros(2)).tolist() == [0.0, 0.0]
+    assert relative(np.array([])).tolist() == []
+    assert relative(np.array([np.inf, 1.0, 1e300, 0.0, 1.0])).tolist() == [0.0, 0.0, 3.0, -3.0, 0.0]

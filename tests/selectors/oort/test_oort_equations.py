@@ -9,7 +9,6 @@ from fleetsim.selectors.oort.equations import (
     clipped,
     cut_off_pool,
     duration_at,
-    exploration_fraction,
     exploration_pool,
     is_declining,
     num_exploited,
@@ -69,13 +68,6 @@ def test_the_bonus_is_zero_in_round_one_and_greater_for_who_waits_longer():
     assert temporal_bonus(50, np.array([2]))[0] > temporal_bonus(50, np.array([49]))[0]
 
 
-def test_the_share_of_explorers_decays_to_its_floor():
-    # 0.9, 0.882, 0.86436 ...; 0.9 * 0.98^74 = 0.201824, 0.9 * 0.98^75 = 0.197787 -> 0.2.
-    shares = [exploration_fraction(round_, 0.9, 0.98, 0.2) for round_ in (1, 2, 3, 75, 76, 500)]
-
-    assert shares == pytest.approx([0.9, 0.882, 0.86436, 0.201824, 0.2, 0.2], abs=1e-6)
-
-
 def test_quotas_round_down_and_fill_in_for_each_other():
     assert num_exploited(10, 0.9, 50, 50) == 1  # 1 - 0.9 is a little less than 0.1 in binary
     assert num_exploited(13, 0.2, 50, 50) == 10  # floor(10.4)
@@ -90,16 +82,6 @@ def test_clip_takes_the_value_at_the_rank():
     assert clipped(np.arange(1.0, 41.0), 0.95).max() == 39.0
     assert clipped(np.arange(1.0, 11.0), 0.95).max() == 10.0  # rank 9 of 10: none
     assert clipped(np.empty(0), 0.95).size == 0
-
-
-def test_the_pool_admits_all_above_the_share_of_the_cut_off_utility():
-    # Second largest of 20.4, 5.1, 15.2, 10.2 is 15.2; .95 of it is 14.44, .6 of it is 9.12.
-    scores = array(20.4, 5.1, 15.2, 10.2)
-
-    assert cut_off_pool(scores, 2, 0.95).tolist() == [0, 2]
-    assert cut_off_pool(scores, 2, 0.6).tolist() == [0, 2, 3]
-    assert cut_off_pool(scores, 4, 0.95).tolist() == [0, 1, 2, 3]
-    assert cut_off_pool(scores, 0, 0.95).tolist() == []
 
 
 @given(UTILITIES, st.data(), st.floats(0.0, 1.0))
@@ -162,18 +144,21 @@ def test_explorers_are_drawn_among_a_window_of_the_largest():
     assert exploration_pool(weights, 2, 1.5, keys).tolist() == [0, 3, 4]
     assert exploration_pool(weights, 1, 3.0, keys).tolist() == [0, 3, 4]
     assert exploration_pool(weights, 2, 5.0, keys).tolist() == [0, 3, 4, 2, 1]
-    assert exploration_pool(weights, 0, math.inf, keys).size == 5
 
 
-def test_the_authors_pacer_moves_the_percentile():
-    # W = 2: 4 + 6 = 10 before; now 10.9 (9 % more: flat), 9.1 (flat), 12 (neither), 61 (5 times).
-    assert paced_percentile(10.0, array(4, 6, 5, 5.9), 2, 5.0) == 15.0
-    assert paced_percentile(10.0, array(4, 6, 5, 4.1), 2, 5.0) == 15.0
-    assert paced_percentile(10.0, array(4, 6, 6, 6), 2, 5.0) == 10.0
-    assert paced_percentile(30.0, array(4, 6, 30, 31), 2, 5.0) == 25.0
-
-
-def test_the_percentile_stays_between_a_step_and_a_hundred():
-    assert paced_percentile(98.0, array(1, 1), 1, 5.0) == 100.0
-    assert paced_percentile(8.0, array(1, 9), 1, 5.0) == 5.0
-    assert paced_percentile(8.0, array(9, 1, 1), 2, 5.0) == 8.0
+@pytest.mark.parametrize(
+    ("percentile", "achieved", "window", "expected"),
+    [
+        # 4 + 6 = 10 before; now 10.9 (9 % more: flat), 9.1 (flat), 12 (neither), 61 (5 times).
+        (10.0, (4, 6, 5, 5.9), 2, 15.0),
+        (10.0, (4, 6, 5, 4.1), 2, 15.0),
+        (10.0, (4, 6, 6, 6), 2, 10.0),
+        (30.0, (4, 6, 30, 31), 2, 25.0),
+        # Between a step and a hundred; too few rounds.
+        (98.0, (1, 1), 1, 100.0),
+        (8.0, (1, 9), 1, 5.0),
+        (8.0, (9, 1, 1), 2, 8.0),
+    ],
+)
+def test_the_authors_pacer_moves_the_percentile(percentile, achieved, window, expected):
+    assert paced_percentile(percentile, array(*achieved), window, 5.0) == expected

@@ -7,17 +7,13 @@ import torch
 
 from fleetsim import rng
 from fleetsim.contracts import WorkKind
-from tests.selectors.references.referee import Reference, clients_of
+from tests.selectors.references.referee import Reference
 
 
 class FedCor(Reference):
-    def __init__(self, settings) -> None:
-        self.s = settings
-
-    def setup(self, fleet):
-        self.seed, self.cohort = fleet.seed, fleet.cohort
-        self.size = fleet.num_samples.size
-        self.p = fleet.num_samples / fleet.num_samples.sum()
+    def begin(self):
+        self.size = len(self.n)
+        self.p = self.fleet.num_samples / sum(self.n)
         normals = rng.stream(self.seed, "select/fedcor/points")
         d = self.s.dimensions
         self.x = normals.standard_normal((d, self.size)) / math.sqrt(d)
@@ -26,7 +22,7 @@ class FedCor(Reference):
         self.before: dict[int, float] = {}
         self.is_new = False
 
-    def asked(self, view, requests):
+    def asked(self, view):
         done = view.round - 1
         is_warm_up = done <= self.s.warm_up_rounds
         there = view.candidates.tolist()
@@ -34,7 +30,7 @@ class FedCor(Reference):
             self.num_read = 0
             is_due = is_warm_up or done % self.s.interval_rounds == 0
             self.step = "losses" if is_due and there else None
-            return there if is_due else [], clients_of(requests)
+            return there if is_due else []
         reports = [r for r in view.reports[self.num_read :] if r.is_delivered]
         self.num_read = len(view.reports)
         expected: list[int] = []
@@ -49,23 +45,28 @@ class FedCor(Reference):
                     self.fit(round_, self.s.warm_up_fit_steps)
         elif self.step == "losses":
             self.step, self.before = "models", loss
-            race = rng.stream(self.seed, "select/fedcor/shadow", view.round)
-            arrives = race.standard_exponential(self.size)
+            arrives = self.race(view, "select/fedcor/shadow")
             answered = [k for k in there if k in loss]
-            expected = sorted(answered, key=lambda k: arrives[k])[: self.cohort]
-            assert all(request.work.kind is WorkKind.TRAIN for request in requests)
+            expected = sorted(answered, key=lambda k: arrives[k])[: self.fleet.cohort]
         elif self.step == "models":
             self.step = "shadow" if reports else None
             if reports:
                 total = sum(r.num_samples for r in reports)
                 mean = sum(r.num_samples / total * r.vector.astype(float) for r in reports)
                 expected = [k for k in there if k in self.before]
-                assert all(np.allclose(r.parameters, mean, atol=1e-6) for r in requests)
+                self.shadow_model = mean
         elif self.step == "shadow":
             self.step = None
             self.note(done, loss)
             self.fit(done, self.s.fit_steps)
-        return expected, clients_of(requests)
+        return expected
+
+    def made(self, requests):
+        if self.step == "models":
+            assert all(request.work.kind is WorkKind.TRAIN for request in requests)
+        if self.step == "shadow":
+            assert all(np.allclose(r.parameters, self.shadow_model, atol=1e-6) for r in requests)
+        return super().made(requests)
 
     def note(self, round_, loss):
         change = {k: value - self.before[k] for k, value in loss.items() if k in self.before}
@@ -82,11 +83,11 @@ class FedCor(Reference):
         for _ in range(num_steps):
             total = torch.zeros((), dtype=torch.float64)
             for round_, change in kept:
-                own = x[:, list(change)]
+                points = x[:, list(change)]
                 noise = self.s.noise**2 * torch.eye(len(change), dtype=torch.float64)
                 zero = torch.zeros(len(change), dtype=torch.float64)
                 law = torch.distributions.MultivariateNormal(
-                    zero, own.T @ own + noise, validate_args=False
+                    zero, points.T @ points + noise, validate_args=False
                 )
                 observed = torch.tensor(list(change.values()), dtype=torch.float64)
                 total = total + self.s.discount ** (now - round_) * law.log_prob(observed)
@@ -95,12 +96,11 @@ class FedCor(Reference):
             adam.step()
         self.x = x.detach().numpy()
 
-    def choice(self, view, chosen):
+    def choice(self, view):
         there = view.candidates.tolist()
         if view.round <= self.s.warm_up_rounds:
-            race = rng.stream(self.seed, "select/fedcor", view.round)
-            arrives = race.standard_exponential(self.size)
-            return sorted(there, key=lambda k: arrives[k])[: view.wanted], chosen
+            arrives = self.race(view, "select/fedcor")
+            return sorted(there, key=lambda k: arrives[k])[: view.wanted]
         prior = self.x.T @ self.x + self.s.noise**2 * np.eye(self.size)
         taken: list[int] = []
         while len(taken) < min(view.wanted, len(there)):
@@ -115,7 +115,7 @@ class FedCor(Reference):
                 for k in left
             }
             taken.append(max(left, key=lambda k: score[k]))
-        return taken, chosen
+        return taken
 
     def observe(self, outcome):
         self.is_new = self.is_new or outcome.aggregated

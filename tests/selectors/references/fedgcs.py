@@ -6,11 +6,8 @@ from typing import Any
 import numpy as np
 
 from fleetsim import rng
+from tests.selectors.references.networks import layer
 from tests.selectors.references.referee import Reference
-
-
-def matrix_times(matrix, vector):
-    return [sum(a * b for a, b in zip(row, vector, strict=True)) for row in matrix]
 
 
 def plus(*vectors):
@@ -43,12 +40,11 @@ class Net:
 
     def lstm(self, name, x, state):
         h, c = state
-        gates = plus(
-            matrix_times(self.w[f"{name}.weight_ih_l0"], x),
-            self.w[f"{name}.bias_ih_l0"],
-            matrix_times(self.w[f"{name}.weight_hh_l0"], h),
-            self.w[f"{name}.bias_hh_l0"],
+        of_x, of_h = (
+            layer(self.w[f"{name}.weight_{part}_l0"], self.w[f"{name}.bias_{part}_l0"], inputs)
+            for part, inputs in (("ih", x), ("hh", h))
         )
+        gates = plus(of_x, of_h)
         d = self.hidden
         i, f = ([sigmoid(g) for g in gates[k * d : (k + 1) * d]] for k in (0, 1))
         g = [math.tanh(x) for x in gates[2 * d : 3 * d]]
@@ -69,20 +65,18 @@ class Net:
     def mean(self, states):
         return [x / len(states) for x in plus(*states)]
 
-    def layer(self, states):
-        inputs = matrix_times(self.w["evaluator.0.weight"], self.mean(states))
-        return plus(inputs, self.w["evaluator.0.bias"])
+    def linear(self, name, inputs):
+        return layer(self.w[f"{name}.weight"], self.w[f"{name}.bias"], inputs)
 
     def estimate(self, states):
-        active = [max(x, 0.0) for x in self.layer(states)]
-        return dot(self.w["evaluator.2.weight"][0], active) + self.w["evaluator.2.bias"][0]
+        active = [max(x, 0.0) for x in self.linear("evaluator.0", self.mean(states))]
+        return self.linear("evaluator.2", active)[0]
 
     def gradient(self, states):
         """d estimate / d h_j, the same for all positions."""
-        slopes = [
-            w if x > 0.0 else 0.0
-            for w, x in zip(self.w["evaluator.2.weight"][0], self.layer(states), strict=True)
-        ]
+        units = self.linear("evaluator.0", self.mean(states))
+        pairs = zip(self.w["evaluator.2.weight"][0], units, strict=True)
+        slopes = [w if x > 0.0 else 0.0 for w, x in pairs]
         columns = zip(*self.w["evaluator.0.weight"], strict=True)
         return [dot(column, slopes) / len(states) for column in columns]
 
@@ -93,15 +87,13 @@ class Net:
     def begin(self, states):
         if self.is_pooled:
             return self.w["embedding.weight"][self.end], (self.mean(states), self.zeros()[0])
-        first = plus(matrix_times(self.w["start.weight"], states[-1]), self.w["start.bias"])
-        return first, self.zeros()
+        return self.linear("start", states[-1]), self.zeros()
 
     def logits(self, x, state, states):
         state = self.lstm("decoder", x, state)
         shares = [math.exp(v) for v in log_softmax([dot(state[0], h) for h in states])]
         context = plus(*([a * x for x in h] for a, h in zip(shares, states, strict=True)))
-        values = matrix_times(self.w["output.weight"], state[0] + context)
-        return plus(values, self.w["output.bias"]), state
+        return self.linear("output", state[0] + context), state
 
     def sequence_loss(self, tokens):
         states = self.encode(tokens)
@@ -153,49 +145,46 @@ class Net:
         """All sequences with their log probabilities."""
         x, state = self.begin(states)
         open_: list[tuple[Any, ...]] = [(0.0, [], x, state)]
-        found = []
+        ended = []
         while open_:
             score, taken, x, state = open_.pop()
             tokens, after = self.steps_after(x, state, states, taken, allowed, least, most)
             for token, log_p in tokens:
                 if token == self.end:
-                    found.append((score + log_p, taken))
+                    ended.append((score + log_p, taken))
                 else:
                     x_after = self.w["embedding.weight"][token]
                     open_.append((score + log_p, [*taken, token], x_after, after))
-        return found
+        return ended
 
 
 class FedGcs(Reference):
     """Choices with a weight file and no learning."""
 
     def __init__(self, settings, weights, known, records, scores):
-        self.s, self.net = settings, Net(weights)
+        super().__init__(settings)
+        self.net = Net(weights)
         self.known, self.records, self.scores = known, records, scores
 
-    def setup(self, fleet):
-        self.seed, self.size = fleet.seed, fleet.num_samples.size
-
-    def choice(self, view, chosen):
+    def choice(self, view):
         dice = rng.stream(self.seed, "select/fedgcs", view.round)
         dice.random()
-        keys = dice.random(self.size)
+        keys = dice.random(len(self.n))
         there = view.candidates.tolist()
         allowed = [token for token, client in enumerate(self.known) if client in there]
         if not allowed:
-            return sorted(there, key=lambda k: keys[k])[: view.wanted], chosen
+            return sorted(there, key=lambda k: keys[k])[: view.wanted]
         best_first = sorted(range(len(self.records)), key=lambda i: -self.scores[i])
-        finals, path = [], []
+        finals = []
         for i in best_first[: self.s.starts]:
             tokens = [self.known.index(client) for client in self.records[i]]
             states = self.net.encode(dice.permutation(np.array(tokens)).tolist())
             for step in range(self.s.steps):
                 factor = 1 + step if self.s.growth == "growing" else 1
                 states = self.net.ascended(states, factor * self.s.step_size)
-                path.append(states)
             finals.append(states)
         most = min(view.wanted, len(allowed))
         least = most if self.s.length == "fixed" else 1
         states = max(finals, key=self.net.estimate)
         tokens = self.net.beam(states, allowed, least, most, self.s.beam_width)
-        return [self.known[token] for token in tokens], chosen
+        return [self.known[token] for token in tokens]

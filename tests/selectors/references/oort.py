@@ -3,17 +3,11 @@
 import math
 from statistics import fmean, median
 
-from fleetsim import rng
 from tests.selectors.references.referee import Reference
 
 
 class Oort(Reference):
-    def __init__(self, settings) -> None:
-        self.s = settings
-
-    def setup(self, fleet):
-        self.seed = fleet.seed
-        self.n = fleet.num_samples.tolist()
+    def begin(self):
         self.u: dict[int, float] = {}
         self.t: dict[int, float] = {}
         self.last: dict[int, int] = {}
@@ -30,9 +24,9 @@ class Oort(Reference):
             return 1.0
         return (self.preferred / t) ** self.s.penalty_exponent
 
-    def choice(self, view, chosen):
+    def choice(self, view):
         s, r, there = self.s, view.round, view.candidates.tolist()
-        race = rng.stream(self.seed, "select/oort", r).standard_exponential(len(self.n))
+        race = self.race(view, "select/oort")
         barred = self.barred(race)
         explored = [k for k in there if k in self.u and k not in barred]
         unexplored = [k for k in there if k not in self.u]
@@ -54,7 +48,7 @@ class Oort(Reference):
             largest = sorted(unexplored, key=lambda k: (-weight[k], race[k]))
             unexplored = largest[: int(s.exploration_window * num)]
         explorers = sorted(unexplored, key=lambda k: race[k] / weight[k])[:num]
-        return exploited + explorers, chosen
+        return exploited + explorers
 
     def barred(self, race):
         if self.s.max_selections is None:
@@ -81,7 +75,7 @@ class Oort(Reference):
     def observe(self, outcome):
         if not outcome.reports:
             return
-        told, known = {}, set(self.u)
+        new, known = {}, set(self.u)
         for report in outcome.reports:
             k = report.client
             self.times[k] = self.times.get(k, 0) + 1
@@ -89,26 +83,26 @@ class Oort(Reference):
             if report.is_delivered:
                 self.t[k] = report.duration_s
                 if math.isfinite(report.loss_rms):
-                    told[k] = report.num_samples * report.loss_rms
+                    new[k] = report.num_samples * report.loss_rms
             else:
                 self.t[k] = max(self.t.get(k, 0.0), report.duration_s)
-        self.u |= told
-        if told:
+        self.u |= new
+        if new:
             for report in outcome.reports:
                 if not report.is_delivered:
-                    self.u[report.client] = fmean(told.values())
-        self.pace(outcome, told, known)
+                    self.u[report.client] = fmean(new.values())
+        self.pace(outcome, new, known)
 
-    def pace(self, outcome, told, known):
+    def pace(self, outcome, new, known):
         w = self.s.pacer_window_rounds
         delivered_s = [r.duration_s for r in outcome.reports if r.is_delivered]
         if self.percentile is None:
             if self.preferred is None and delivered_s:
                 self.preferred = median(delivered_s)
                 self.step = self.step or self.preferred
-            self.gathered.append(sum(told.values()))
+            self.gathered.append(sum(new.values()))
         else:
-            of_exploited = [value for k, value in told.items() if k in known]
+            of_exploited = [value for k, value in new.items() if k in known]
             self.gathered.append(fmean(of_exploited) if of_exploited else 0.0)
         rounds = len(self.gathered)
         before, after = sum(self.gathered[-2 * w : -w]), sum(self.gathered[-w:])
@@ -130,15 +124,14 @@ class Oort(Reference):
 class PyramidFl(Oort):
     """Ranks by the norm of the last update; epochs and shares of the update follow."""
 
-    def setup(self, fleet):
-        super().setup(fleet)
-        self.epochs = fleet.epochs
+    def begin(self):
+        super().begin()
         self.g = {k: float(n) for k, n in enumerate(self.n)}
         self.phases: dict[int, tuple[float, float, float]] = {}
         self.work_of: dict[int, tuple[int, float]] = {}
 
     def work(self, view, cohort):
-        clients, e = cohort.clients.tolist(), self.epochs
+        clients, e = cohort.clients.tolist(), self.fleet.epochs
         dropout, end_s = {}, {}
         for k in clients:
             rank = sum(self.g[j] > self.g[k] for j in clients)
@@ -155,8 +148,8 @@ class PyramidFl(Oort):
                 extra = min(10 * e, self.s.idle_share * idle)
             epochs.append(e + math.floor(extra))
             self.work_of[k] = epochs[-1], 1 - dropout[k]
-        found = cohort.epochs.tolist(), [round(float(x), 12) for x in cohort.upload_fraction]
-        return (epochs, [round(1 - dropout[k], 12) for k in clients]), found
+        actual = cohort.epochs.tolist(), [round(float(x), 12) for x in cohort.upload_fraction]
+        return (epochs, [round(1 - dropout[k], 12) for k in clients]), actual
 
     def observe(self, outcome):
         super().observe(outcome)

@@ -4,29 +4,24 @@ import math
 
 from fleetsim import rng
 from fleetsim.contracts import WorkKind
-from tests.selectors.references.referee import Reference, clients_of
-
-MAX_S = 25.0
+from tests.selectors.references.referee import Reference
 
 
 class Tifl(Reference):
-    """With T_max = `MAX_S`, `profile_rounds: 2`."""
+    """With `profile_rounds: 2`."""
 
-    def __init__(self, m=3, interval=3, *, rule="rank", trigger="stalled", endless=True):
-        self.m, self.interval, self.rule, self.trigger = m, interval, rule, trigger
-        self.endless = endless
-
-    def setup(self, fleet):
-        self.seed, self.size = fleet.seed, fleet.num_samples.size
-        self.times: list[list[float]] = [[] for _ in range(self.size)]
+    def begin(self):
+        self.m = self.s.num_tiers
+        self.times: list[list[float]] = [[] for _ in self.n]
         self.tiers: list[list[int]] = []
-        credits = math.inf if self.endless else math.ceil(fleet.planned_rounds / self.m)
-        self.credits = [credits] * self.m
+        is_endless = self.s.credits == "unlimited"
+        share = math.inf if is_endless else math.ceil(self.fleet.planned_rounds / self.m)
+        self.credits = [share] * self.m
         self.chance = [1 / self.m] * self.m
         self.accuracy: list[float | None] = [None] * self.m
         self.current: int | None = None
 
-    def asked(self, view, requests):
+    def asked(self, view):
         if view.stage == 0:
             self.asking, self.num_read, self.has_measured = None, 0, False
         self.read(view)
@@ -36,12 +31,14 @@ class Tifl(Reference):
         expected = []
         if new and view.stage < 2 and not self.has_measured:
             self.asking, expected = WorkKind.TRAIN, new
-        elif not self.has_measured and view.round % self.interval == 0:
+        elif not self.has_measured and view.round % self.s.interval_rounds == 0:
             self.has_measured = True
             tiered = {k for tier in self.tiers for k in tier}
             self.asking, expected = WorkKind.EVALUATE, [k for k in there if k in tiered]
-        kinds = {self.asking} if expected else set()
-        return (expected, kinds), (clients_of(requests), {r.work.kind for r in requests})
+        return [(k, self.asking) for k in expected]
+
+    def made(self, requests):
+        return [(request.client, request.work.kind) for request in requests]
 
     def read(self, view):
         reports = view.reports[self.num_read :]
@@ -57,9 +54,9 @@ class Tifl(Reference):
 
     def cut(self):
         latency = {
-            k: sum(min(t, MAX_S) for t in times)
+            k: sum(min(t, self.s.max_s) for t in times)
             for k, times in enumerate(self.times)
-            if len(times) == 2 and min(times) < MAX_S
+            if len(times) == 2 and min(times) < self.s.max_s
         }
         order = sorted(latency, key=lambda k: latency[k])
         self.tiers = []
@@ -75,7 +72,7 @@ class Tifl(Reference):
             hits = sum(r.accuracy * r.num_samples for r in of_tier)
             num = sum(r.num_samples for r in of_tier)
             measured.append(hits / num if num else None)
-        is_due = self.trigger == "every"
+        is_due = self.s.trigger == "every"
         if self.current is not None and not is_due:
             now, before = measured[self.current], self.accuracy[self.current]
             is_due = now is not None and before is not None and now <= before
@@ -88,21 +85,21 @@ class Tifl(Reference):
         n = len(paying)
         self.chance = [0.0] * self.m
         for rank, i in enumerate(worst_first):
-            if self.rule == "rank":
+            if self.s.rule == "rank":
                 self.chance[i] = (n - rank) / (n * (n + 1) / 2)
-            elif self.rule == "rank_to_zero":
+            elif self.s.rule == "rank_to_zero":
                 self.chance[i] = (n - 1 - rank) / (n * (n - 1) / 2) if n > 1 else 1.0
             else:
                 errors = [1 - (self.accuracy[j] or 0.0) for j in paying]
                 self.chance[i] = (1 - (self.accuracy[i] or 0.0)) / sum(errors)
 
-    def choice(self, view, chosen):
+    def choice(self, view):
         self.read(view)
         stream = rng.stream(self.seed, "select/tifl", view.round)
         there = set(view.candidates.tolist())
         is_there = [bool(there & set(tier)) for tier in self.tiers]
         if not any(is_there):
-            return [], chosen
+            return []
         open_ = [i for i in range(self.m) if is_there[i] and self.credits[i] > 0]
         open_ = open_ or [i for i in range(self.m) if is_there[i]]
         chance = {i: self.chance[i] for i in open_}
@@ -117,8 +114,8 @@ class Tifl(Reference):
                 break
         self.current = drawn
         self.credits[drawn] = max(self.credits[drawn] - 1, 0)
-        lots = stream.random(self.size)
+        lots = stream.random(len(self.n))
         expected = []
         for tier in self.tiers[drawn:]:
             expected += sorted(there & set(tier), key=lambda k: lots[k])
-        return expected[: view.wanted], chosen
+        return expected[: view.wanted]

@@ -11,13 +11,10 @@ from fleetsim.selectors.tifl.equations import (
     changed_probabilities,
     choose,
     draw_tier,
-    initial_credits,
-    is_change_due,
     latency_s,
     open_tiers,
     tier_accuracies,
     tiers,
-    with_payment,
 )
 
 LATENCIES = st.lists(st.one_of(st.integers(1, 9).map(float), st.just(math.nan)), max_size=15).map(
@@ -38,23 +35,15 @@ def test_latencies_are_sums_of_times_cut_at_the_limit():
     assert math.isnan(latency_s(np.full((1, 10), 0.1), 0.1)[0])
 
 
-def test_tiers_of_equal_size_go_from_fast_to_slow():
+def test_tiers_of_equal_size_or_width_go_from_fast_to_slow():
     # Sorted: client 3 (1 s), 0 (2), 5 (3), 1 (4), 4 (8); 2 is dropped. Five in two: 3 and 2.
     latencies_s = np.array([2.0, 4.0, np.nan, 1.0, 8.0, 3.0])
-
     assert tiers(latencies_s, 2, np.zeros(6)).tolist() == [0, 1, DROPPED, 0, 1, 0]
-
-
-def test_tiers_of_equal_width_follow_the_histogram():
     # 1 to 9 in four intervals: [1, 3), [3, 5), [5, 7), [7, 9]; none in the third.
     latencies_s = np.array([1.0, 3.0, 9.0, 2.9, 7.0, np.nan])
-
     assert tiers(latencies_s, 4, np.zeros(6), "width").tolist() == [0, 1, 2, 0, 2, DROPPED]
-
-
-def test_keys_decide_between_equal_latencies():
+    # Keys decide between equal latencies; in a histogram all of them are in the first interval.
     assert tiers(np.full(4, 5.0), 2, np.array([0.8, 0.1, 0.9, 0.3])).tolist() == [1, 0, 1, 0]
-    # In a histogram all of them are in the first stretch.
     assert tiers(np.full(3, 5.0), 2, np.zeros(3), "width").tolist() == [0, 0, 0]
 
 
@@ -87,22 +76,6 @@ def test_tiers_are_in_order_without_gaps_and_follow_their_clients(
         assert len(used) == min(num_tiers, int(sizes.sum()))
 
 
-def test_credits_cover_all_rounds():
-    # ceil(100 / 5) = 20, ceil(101 / 5) = 21.
-    assert initial_credits(5, 100).tolist() == [20.0] * 5
-    assert initial_credits(5, 101).tolist() == [21.0] * 5
-    assert initial_credits(2, None).tolist() == [math.inf] * 2
-
-
-def test_a_payment_takes_one_credit_and_never_more_than_there_is():
-    credit = np.array([2.0, 0.0, math.inf])
-
-    assert with_payment(credit, 0).tolist() == [1.0, 0.0, math.inf]
-    assert with_payment(credit, 1).tolist() == [2.0, 0.0, math.inf]
-    assert with_payment(credit, 2).tolist() == [2.0, 0.0, math.inf]
-    assert credit.tolist() == [2.0, 0.0, math.inf]
-
-
 @pytest.mark.parametrize(
     ("credit", "num_available", "expected"),
     [
@@ -123,12 +96,8 @@ def test_tiers_are_drawn_in_proportion_to_their_probabilities():
     drawn = [draw_tier(probabilities, is_open, (i + 0.5) / 1000) for i in range(1000)]
 
     assert np.bincount(drawn).tolist() == [625, 0, 375]
-
-
-def test_open_tiers_without_probability_are_drawn_uniformly():
-    is_open = np.array([True, False, True])
+    # Uniformly where no open tier has a probability.
     drawn = [draw_tier(np.array([0.0, 1.0, 0.0]), is_open, u) for u in (0.1, 0.4, 0.6, 0.9)]
-
     assert drawn == [0, 0, 2, 2]
 
 
@@ -168,14 +137,6 @@ def test_the_accuracy_of_a_tier_is_that_on_all_its_samples():
     assert math.isnan(accuracy[2])
 
 
-def test_probabilities_change_when_the_accuracy_has_not_risen():
-    assert is_change_due(0.5, 0.5)
-    assert is_change_due(0.4, 0.5)
-    assert not is_change_due(0.6, 0.5)
-    assert not is_change_due(0.6, math.nan)
-    assert is_change_due(0.6, 0.5, "every")
-
-
 def test_the_worse_a_tier_the_more_probable_it_becomes():
     # Ascending: tier 1 (.5), 2 (.7), 0 (.9). n = 3: D = 6: 3/6, 2/6, 1/6.
     accuracies, credit, keys = np.array([0.9, 0.5, 0.7]), np.ones(3), np.zeros(3)
@@ -190,16 +151,11 @@ def test_the_worse_a_tier_the_more_probable_it_becomes():
     # Without tier 1 there are two: tier 2 is the worse: 2/3, tier 0: 1/3.
     paying = changed_probabilities(accuracies, np.array([4.0, 0.0, 1.0]), keys)
     assert paying == pytest.approx([1 / 3, 0.0, 2 / 3])
+    # Never measured is the worst, and keys decide between equals.
+    unknown, order = np.array([0.3, np.nan, 0.3]), np.array([0.9, 0.5, 0.1])
+    assert changed_probabilities(unknown, credit, order) == pytest.approx([1 / 6, 3 / 6, 2 / 6])
     with pytest.raises(ValueError, match=r"between 0 and 1, got 90\.0"):
         changed_probabilities(100.0 * accuracies, credit, keys)
-
-
-def test_a_tier_never_measured_counts_as_the_worst_and_keys_decide_ties():
-    probabilities = changed_probabilities(
-        np.array([0.3, np.nan, 0.3]), np.ones(3), np.array([0.9, 0.5, 0.1])
-    )
-
-    assert probabilities == pytest.approx([1 / 6, 3 / 6, 2 / 6])
 
 
 @pytest.mark.parametrize("rule", ["rank", "rank_to_zero", "error"])
@@ -230,15 +186,6 @@ def test_probabilities_sum_to_one_and_fall_with_accuracy(accuracies, rule, data)
     assert changed_probabilities(values[order], np.ones(size), keys[order], rule) == pytest.approx(
         probabilities[order]
     )
-
-
-def test_a_short_tier_is_filled_up_from_the_next_slower_one():
-    tier_of = np.array([1, 0, 2, 1, DROPPED, 2])
-    keys = np.array([0.5, 0.1, 0.9, 0.3, 0.0, 0.2])
-
-    assert choose(tier_of, 1, 3, keys).tolist() == [3, 0, 5]
-    assert choose(tier_of, 1, 3, keys, "none").tolist() == [3, 0]
-    assert choose(tier_of, 2, 3, keys).tolist() == [5, 2]
 
 
 @settings(max_examples=40)
