@@ -100,7 +100,7 @@ def run(
     with held_folder(settings, begins, platform, scenario=scenario.to_yaml()) as (folder, manifest):
         if manifest.status == "done":
             return open_run(folder)
-        with _own_modules(app.folder):
+        with _app_modules(app.folder):
             runner = _AppRun(
                 app,
                 scenario,
@@ -124,7 +124,7 @@ def run(
 
 
 @contextmanager
-def _own_modules(folder: Path) -> Iterator[None]:
+def _app_modules(folder: Path) -> Iterator[None]:
     """Find modules in an app's folder within the block, and forget them for the next run."""
     before = list(sys.path)
     sys.path.insert(0, str(folder))

@@ -211,7 +211,7 @@ class Scenario(Settings):
         if own is None:
             return build_selector(self.server.selector)
         settings = self.server.selector
-        return guarded(own.build(settings), own.build(settings), own.said)
+        return guarded(own.build(settings), own.build(settings), own.label)
 
     @property
     def selector_plugin(self) -> Plugin | None:

@@ -99,7 +99,7 @@ def prepare_task(
         if chosen == "vectorised":
             options["precision"] = request.trainer.precision
         if isinstance(task.model, UserModelKind):
-            options |= {"seeds_draws": True, "own": task.model.said}
+            options |= {"seeds_draws": True, "own": task.model.label}
         elif task.local.has_own_loss:
             options["own"] = f"task.local.loss.kind = {quoted(task.local.loss.kind)}"
         of_kind = kernel_class(chosen, is_accessed=is_accessed)

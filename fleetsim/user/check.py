@@ -44,16 +44,18 @@ def check_plugin(
     Raises:
         ScenarioError: one line on the first fault.
     """
-    found = _found(plugin, kind)
-    made_with = _settings(found, settings)
-    calls = WatchedCalls(found.said, on_note)
+    chosen = _plugin_of(plugin, kind)
+    made_with = _settings(chosen, settings)
+    calls = WatchedCalls(chosen.label, on_note)
     # Once more: its module may have imported torch.
     with turn(TorchSettings):
-        found.kind.check(lambda: calls.watched("making it", lambda: found.build(made_with)), calls)
-    return found.kind.name
+        chosen.kind.check(
+            lambda: calls.watched("making it", lambda: chosen.build(made_with)), calls
+        )
+    return chosen.kind.name
 
 
-def _found(plugin: Any, word: str | None) -> Plugin:
+def _plugin_of(plugin: Any, word: str | None) -> Plugin:
     """Return a plug-in of any form."""
     if isinstance(plugin, Plugin):
         return plugin
@@ -69,7 +71,7 @@ def _found(plugin: Any, word: str | None) -> Plugin:
     return wrapped(kind, cls, name, name, _copies(plugin, name))
 
 
-def _copies(given: Any, said: str) -> Callable[[Any], Any]:
+def _copies(given: Any, label: str) -> Callable[[Any], Any]:
     """Return a function that makes copies of an object."""
 
     def make(settings: Any) -> Any:
@@ -77,7 +79,7 @@ def _copies(given: Any, said: str) -> Callable[[Any], Any]:
             return copy.deepcopy(given)
         except Exception as fault:
             message = f"cannot be copied ({type(fault).__name__}: {fault}); give its class"
-            raise refused(said, message) from fault
+            raise refused(label, message) from fault
 
     return make
 
@@ -85,5 +87,5 @@ def _copies(given: Any, said: str) -> Callable[[Any], Any]:
 def _settings(plugin: Plugin, given: Overrides | Mapping[str, Any]) -> Any:
     """Return the settings of a plug-in."""
     changes = changes_of(given, {}, keys=(), call=check_plugin)
-    document = overrides.apply(document_of({"kind": plugin.word}, plugin.said), changes)
+    document = overrides.apply(document_of({"kind": plugin.word}, plugin.label), changes)
     return plugin.checked(document)

@@ -64,9 +64,9 @@ class PluginKind(ABC):
     the same one. False: on the object itself, which the kind's Protocol sets up anew."""
 
     @classmethod
-    def claims(cls, found: object) -> bool:
+    def claims(cls, given: object) -> bool:
         """Return whether a class is recognisably of this kind: it has a method that marks it."""
-        return isinstance(found, type) and any(hasattr(found, mark) for mark in cls.marks)
+        return isinstance(given, type) and any(hasattr(given, mark) for mark in cls.marks)
 
     @classmethod
     def of_function(cls, function: Callable[..., Any]) -> object:
@@ -83,14 +83,14 @@ class PluginKind(ABC):
         return given, identity.name_of(type(given)), type(given)
 
     @classmethod
-    def way_out(cls, word: str) -> str:
+    def hint(cls, word: str) -> str:
         """Return how to give the plug-in that a scenario asks for by its word."""
         return f"if you know it, give it with --plugin {word}"
 
     @classmethod
-    def of_class(cls, found: type, settings: Settings | None) -> object:
+    def of_class(cls, definition: type, settings: Settings | None) -> object:
         """Return a new object of the user's class, made with its settings if it has some."""
-        return found() if settings is None else found(settings)
+        return definition() if settings is None else definition(settings)
 
     @classmethod
     def claims_function(cls, function: Callable[..., Any]) -> bool:

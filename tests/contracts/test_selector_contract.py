@@ -163,9 +163,9 @@ class Server(SmallServer):
     def _validation(self, round_: int) -> Evaluation:
         return super()._validation(round_) if self.has_losses else Evaluation(None, None)
 
-    def _fortune(self, client: int) -> Any:
-        fortune = super()._fortune(client)
-        return fortune if self.fate is None else fortune._replace(fate=self.fate)
+    def _fate(self, draws: np.random.Generator) -> Outcome:
+        drawn = super()._fate(draws)
+        return drawn if self.fate is None else self.fate
 
     def _report(self, client: int, purpose: Purpose, **asked: bool) -> Report:
         report = super()._report(client, purpose, **asked)

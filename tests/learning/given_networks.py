@@ -19,7 +19,7 @@ class GivenSettings(ModelPluginSettings):
     kind: Literal["given"] = "given"
 
     @property
-    def said(self) -> str:
+    def label(self) -> str:
         return "model mine:Net"
 
     def build(self, samples: SampleForm) -> Any:

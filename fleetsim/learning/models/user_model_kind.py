@@ -22,7 +22,7 @@ class UserModelKind(ModelKind):
 
     @property
     @abstractmethod
-    def said(self) -> str:
+    def label(self) -> str:
         """Name of the network in messages, as the user gave it."""
 
     @abstractmethod

@@ -40,8 +40,8 @@ class TableSource:
             return
         lengths = {key: len(table[key]) for key in keys}
         if len(set(lengths.values())) > 1:
-            told = ", ".join(f"{key} {num}" for key, num in lengths.items())
-            raise DataError(f"{place}: columns have unequal lengths ({told}); make them equal")
+            listed = ", ".join(f"{key} {num}" for key, num in lengths.items())
+            raise DataError(f"{place}: columns have unequal lengths ({listed}); make them equal")
         self._num = next(iter(lengths.values()))
 
     def __len__(self) -> int:

@@ -167,9 +167,9 @@ class _Count(TorchDispatchMode):  # type: ignore[no-untyped-call]
         layer = self._inside[-1] if self._inside else self._root
         if _has_rule(layer) or is_free(func):
             return out
-        found = product(func, args, kwargs or {}, out)
-        if found is not None:
-            kind, flop = found
+        counted = product(func, args, kwargs or {}, out)
+        if counted is not None:
+            kind, flop = counted
             if isinstance(layer, nn.RNNCellBase):
                 kind = "rnn"
             num = num_gradients(func, args)
@@ -203,9 +203,9 @@ def _gradients_of(layer: nn.Module, inputs: Tensor, flop: int) -> Gradients:
         return _recurrent(layer, inputs)
     needs_inputs = inputs.requires_grad
     if isinstance(layer, SpendsFlop):
-        own = layer._parameters
-        num = needs_inputs + any(_is_trained(value) for value in own.values())
-        num = num if own else 2 * needs_inputs
+        weights = layer._parameters
+        num = needs_inputs + any(_is_trained(value) for value in weights.values())
+        num = num if weights else 2 * needs_inputs
     else:
         # With a parametrisation the weight is computed from several parameters.
         num = needs_inputs + any(
@@ -230,17 +230,21 @@ def _recurrent(layer: nn.RNNBase, inputs: Tensor) -> Gradients:
         through = False
         for direction in ("", "_reverse") if layer.bidirectional else ("",):
             end = f"_l{index}{direction}"
-            own = {name: value for name, value in layer.named_parameters() if name.endswith(end)}
-            is_reached = reaches or any(map(_is_trained, own.values()))
+            weights = {
+                name: value for name, value in layer.named_parameters() if name.endswith(end)
+            }
+            is_reached = reaches or any(map(_is_trained, weights.values()))
             through |= is_reached
-            for name, value in own.items():
+            for name, value in weights.items():
                 if name.startswith("bias"):
                     continue
                 reached_steps = num_steps * (reaches if "_ih_" in name else is_reached)
                 if "_hh_" in name and is_reached:
                     reached_steps -= num_texts
                 terms += value.numel() * (num_steps * _is_trained(value) + reached_steps)
-            trained = any(_is_trained(v) for name, v in own.items() if name.startswith("weight"))
+            trained = any(
+                _is_trained(v) for name, v in weights.items() if name.startswith("weight")
+            )
             num_launches += is_reached + trained
         reaches = through
     return Gradients(2 * terms, num_launches)

@@ -49,7 +49,7 @@ class TorchCount(TorchDispatchMode):  # type: ignore[no-untyped-call]
             kind, flop = counted
             self.flop[kind] += flop
             is_backward = func._overloadpacket is torch.ops.aten.convolution_backward
-            # Both gradients are one call: of the inputs, where they are wanted, and the weights.
+            # Both gradients are one call: of the inputs, where they are requested, and the weights.
             self.launches += int(sum(args[10][:2])) if is_backward else 1
         return out
 

@@ -92,19 +92,19 @@ def _rounds(
             _check_bytes("broadcast", received, wire.download_byte, calls)
         reports = []
         for client in range(_NUM_CLIENTS):
-            found = _train(
+            result = _train(
                 at_hand(), calls, model, parameters, client, round_, kept.get(client, {}), received
             )
-            _check_bytes("ClientUpdate.sent", found.sent or {}, wire.upload_byte, calls)
-            if found.state is not None:
-                kept[client] = found.state
-                if _form(found.state) != _form(next(iter(kept.values()))):
+            _check_bytes("ClientUpdate.sent", result.sent or {}, wire.upload_byte, calls)
+            if result.state is not None:
+                kept[client] = result.state
+                if _form(result.state) != _form(next(iter(kept.values()))):
                     raise calls.refused(
-                        f"client {client} keeps {_form(found.state)}, and client 0"
+                        f"client {client} keeps {_form(result.state)}, and client 0"
                         f" {_form(kept[0])}; names and shapes must be those of all clients"
                     )
-            reports.append(_report(client, found, parameters))
-            trace.updates.append(found._asdict())
+            reports.append(_report(client, result, parameters))
+            trace.updates.append(result._asdict())
         after = weighted_mean(parameters, reports, "uniform").astype(np.float32)
         if has_part:
             step = ServerStep(start, parameters, after, tuple(reports))
@@ -115,7 +115,7 @@ def _rounds(
 
 
 def _train(
-    own: Any,
+    part: Any,
     calls: WatchedCalls,
     model: nn.Module,
     base: Parameters,
@@ -147,11 +147,11 @@ def _train(
 
     try:
         result: JobResult = calls.watched(
-            "train_client", lambda: run_algorithm(own, model, base, data, generator)
+            "train_client", lambda: run_algorithm(part, model, base, data, generator)
         )
     except PluginError as fault:
-        message = str(fault).removeprefix(f"{calls.said}: ")
-        raise calls.refused(message.removeprefix(f"{type(own).__name__}.")) from fault
+        message = str(fault).removeprefix(f"{calls.label}: ")
+        raise calls.refused(message.removeprefix(f"{type(part).__name__}.")) from fault
     for name, value in given().items():
         if not same(value, before[name]):
             raise calls.refused(f"train_client changes {name}; work on a copy")
@@ -159,9 +159,9 @@ def _train(
 
 
 def _step(
-    own: Any, calls: WatchedCalls, server: Arrays, step: ServerStep
+    part: Any, calls: WatchedCalls, server: Arrays, step: ServerStep
 ) -> tuple[Parameters, Arrays]:
-    answer = calls.call(own, "server_step", server, step, names=("server", "step"))
+    answer = calls.call(part, "server_step", server, step, names=("server", "step"))
     if not (isinstance(answer, tuple) and len(answer) == 2):
         raise calls.refused(
             f"server_step returned {type(answer).__name__}, not (model, arrays of the server)"
@@ -172,18 +172,18 @@ def _step(
     return model.astype(np.float32), _arrays("server_step", arrays, calls)
 
 
-def _report(client: int, found: JobResult, base: Parameters) -> Report:
+def _report(client: int, result: JobResult, base: Parameters) -> Report:
     return Report(
         client=client,
         purpose=Purpose.TRAIN,
         outcome=Outcome.DELIVERED,
         dispatched_at_s=0.0,
         finished_at_s=1.0 + client,
-        num_samples=found.num_samples,
-        loss=found.loss,
-        vector=found.vector,
+        num_samples=result.num_samples,
+        loss=result.loss,
+        vector=result.vector,
         base=base,
-        sent=found.sent,
+        sent=result.sent,
     )
 
 

@@ -97,20 +97,20 @@ _NUM_TWICE = 2
 """Rounds in which a second object is asked, too."""
 
 
-def guarded(own: Any, second: Any, said: str) -> Selector:
+def guarded(part: Any, second: Any, label: str) -> Selector:
     """Return a selector of the user's own as a run calls it; `second` is another object of it."""
     # Messages of the engine name the class.
-    made = type(type(own).__name__, (GuardedSelector,), {})(own, second, said)
+    made = type(type(part).__name__, (GuardedSelector,), {})(part, second, label)
     return cast("Selector", made)
 
 
 class GuardedSelector:
     """Selector of the user's own whose faults are told, and which is asked twice at first."""
 
-    def __init__(self, own: Any, second: Any, said: str) -> None:
+    def __init__(self, part: Any, second: Any, label: str) -> None:
         """Wrap an object that satisfies `SelectorPlugins`, and a second one of its class."""
-        self._own, self._said = own, said
-        self._calls = TwinCalls(own, second, said)
+        self._part, self._label = part, label
+        self._calls = TwinCalls(part, second, label)
         self._num_observed = 0
 
     def observe(self, outcome: RoundOutcome) -> None:
@@ -122,14 +122,14 @@ class GuardedSelector:
 
     def __getattr__(self, name: str) -> Any:
         """Return another attribute; methods with an argument are asked of the second one, too."""
-        result = getattr(self._own, name)
+        result = getattr(self._part, name)
         if not callable(result):
             return result
         if name in _ARGUMENTS:
             return partial(self._calls.ask, name)
 
         def call(*arguments: Any) -> Any:
-            with own_code(f"{self._said}: {name}"):
+            with own_code(f"{self._label}: {name}"):
                 return result(*arguments)
 
         return call
@@ -138,33 +138,33 @@ class GuardedSelector:
 class _Watched:
     """Selector each of whose calls is watched, as `CheckedSelector` takes it."""
 
-    def __init__(self, own: Any, calls: WatchedCalls) -> None:
-        self._own, self._calls = own, calls
+    def __init__(self, part: Any, calls: WatchedCalls) -> None:
+        self._part, self._calls = part, calls
         self.compares = True
         """False to leave out whether an argument is changed, which takes time."""
 
     def __getattr__(self, name: str) -> Any:
-        result = getattr(self._own, name)
+        result = getattr(self._part, name)
         if not callable(result):
             return result
 
         def call(*given: Any) -> Any:
             return self._calls.call(
-                self._own, name, *given, names=(_ARGUMENTS.get(name, ""),), compares=self.compares
+                self._part, name, *given, names=(_ARGUMENTS.get(name, ""),), compares=self.compares
             )
 
         return call
 
 
 def _rounds(
-    own: Any, calls: WatchedCalls, server: SmallServer, restored: State | None = None
+    part: Any, calls: WatchedCalls, server: SmallServer, restored: State | None = None
 ) -> tuple[Answers, State, SmallServer]:
     """Return a selector's answers in all rounds, with copies of state and server in between.
 
     It is not set up. With a state that is `restored` it goes on in the middle.
     """
-    watched = _Watched(own, calls)
-    selector = CheckedSelector(cast("Selector", watched), UserPart(calls.said, None), None)
+    watched = _Watched(part, calls)
+    selector = CheckedSelector(cast("Selector", watched), UserPart(calls.label, None), None)
     answers: Answers = []
     reports: list[Report] = []
     asked = selector.setup(server.fleet())

@@ -19,7 +19,7 @@ from fleetsim.learning.models.flat_vector import flatten
 from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import LogisticSettings
 from fleetsim.training.trainers import DataTrainer
-from fleetsim.user.data.own_dataset import dataset
+from fleetsim.user.data.user_dataset import dataset
 
 SEED = 5
 X = np.arange(30, dtype=np.float32).reshape(10, 3) / 30

@@ -10,7 +10,7 @@ from PIL import Image
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.learning.data.byte_images import ByteImages
 from fleetsim.user.data import hugging_face
-from fleetsim.user.data.own_dataset import dataset
+from fleetsim.user.data.user_dataset import dataset
 
 X = np.arange(24, dtype=np.float32).reshape(8, 3) / 8
 Y = [0, 1, 2, 0, 1, 2, 0, 1]

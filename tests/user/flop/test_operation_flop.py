@@ -24,7 +24,7 @@ from fleetsim.learning.models.settings import (
     TwoNNSettings,
 )
 from fleetsim.user.flop.operation_flop import counted_passes
-from fleetsim.user.models.own_cost import counted_cost
+from fleetsim.user.models.user_cost import counted_cost
 from tests.learning.given_networks import VECTORS
 
 

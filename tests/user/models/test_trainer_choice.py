@@ -10,8 +10,8 @@ from fleetsim.learning.local.optimizer_settings import SgdSettings
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.training.settings import TrainerKind, TrainerSettings
 from fleetsim.training.trainer_choice import TrainerQuestion
-from fleetsim.user.models.own_cost import counted_cost
 from fleetsim.user.models.trainer_choice import choose_user_trainer
+from fleetsim.user.models.user_cost import counted_cost
 from tests.learning.given_networks import IMAGES, VECTORS
 from tests.training.test_equivalence import MixesSamples, ReadsLayers
 

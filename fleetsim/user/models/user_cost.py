@@ -22,9 +22,9 @@ DECLARATION = "flop_per_sample"
 """Attribute by which a network declares the FLOP of a sample's forward pass by class."""
 
 
-def own_cost(module: nn.Module, samples: SampleForm, said: str) -> ModelCost:
-    """Return the cost of a network, called `said`; see `counted_cost`."""
-    with model_faults(said):
+def user_cost(module: nn.Module, samples: SampleForm, label: str) -> ModelCost:
+    """Return the cost of a network, called `label`; see `counted_cost`."""
+    with model_faults(label):
         return counted_cost(module, samples)
 
 

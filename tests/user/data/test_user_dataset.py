@@ -18,7 +18,7 @@ from torch.utils.data import IterableDataset, Subset, TensorDataset
 from fleetsim.errors import DataError, FleetsimError, ScenarioError
 from fleetsim.learning.data.byte_images import ByteImages
 from fleetsim.learning.data.content_hash import content_sha256
-from fleetsim.user.data.own_dataset import dataset
+from fleetsim.user.data.user_dataset import dataset
 
 X = np.arange(24, dtype=np.float64).reshape(8, 3) / 7
 Y = np.array([0, 1, 2, 0, 1, 2, 0, 1])
@@ -310,7 +310,7 @@ def test_data_are_read_once():
 def test_arrays_and_frames_need_no_torch():
     program = (
         "import sys, numpy as np, pandas as pd\n"
-        "from fleetsim.user.data.own_dataset import dataset\n"
+        "from fleetsim.user.data.user_dataset import dataset\n"
         "dataset((np.eye(4), np.arange(4)), test_fraction=0.5).load()\n"
         "table = pd.DataFrame({'a': [1.0, 2.0], 'label': [0, 1]})\n"
         "dataset(table, test_fraction=0.5).load()\n"
@@ -400,7 +400,7 @@ FAULTS: dict[str, tuple[Any, dict[str, Any], str]] = {
     "client missing": ((X, Y), {"client": ["a", None, *"bcdefg"]},
         "client: sample 1 has no client; fill it or remove it"),
     "fault of the data": (Failing(list(X)), {},
-        r"item 2 fails: ValueError: invalid .* \(.*test_own_"),
+        r"item 2 fails: ValueError: invalid .* \(.*test_user_"),
     "fault of the transform": ((X, Y), {"transform": lambda x: x[5]},
         "transform of item 0 fails: IndexError"),
     "parts differ": ((X[:, :2], Y), {}, r"test part: inputs: samples of shape \(3,\) and float32"),
