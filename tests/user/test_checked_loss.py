@@ -80,19 +80,17 @@ def test_memory_of_a_step_has_what_the_loss_keeps() -> None:
 
 # --- answers in a run -----------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    ("call", "says"),
+    ("call", "message"),
     [
         (lambda scores, labels: scores.sum(), r"returned one number for 2 samples; it must return"),
-        (lambda scores, labels: scores, r"returned the shape \(2, 3\) for 2 samples"),
         (lambda scores, labels: 1.0, "returned float, not a tensor"),
-        (lambda scores, labels: labels, "returned int64, not a float tensor"),
         (lambda scores, labels: scores[9], r"fails: IndexError: .* \(.*test_checked_loss.py, line"),
     ],
 )
-def test_a_wrong_answer_ends_the_run_with_a_line(call: Any, says: str) -> None:
-    own = CheckedLoss(call, "loss mine:f")
-    with pytest.raises(PluginError, match=f"^loss mine:f: losses {says}"):
-        own.losses(torch.zeros(2, 3), torch.zeros(2, dtype=torch.int64))
+def test_a_wrong_answer_ends_the_run_with_a_line(call: Any, message: str) -> None:
+    checked = CheckedLoss(call, "loss mine:f")
+    with pytest.raises(PluginError, match=f"^loss mine:f: losses {message}"):
+        checked.losses(torch.zeros(2, 3), torch.zeros(2, dtype=torch.int64))
 
 
 def test_a_loss_with_weights_to_train_is_refused() -> None:
@@ -110,26 +108,24 @@ def test_a_loss_with_weights_to_train_is_refused() -> None:
         CheckedLoss(Center(), "loss mine:C")
     frozen = CheckedLoss(Center().requires_grad_(False), "loss mine:C")
 
-    found = frozen.losses(torch.tensor([[1.0, 2.0, 0.0]]), torch.tensor([0]))
-    assert found.tolist() == [5.0]
+    assert frozen.losses(torch.tensor([[1.0, 2.0, 0.0]]), torch.tensor([0])).tolist() == [5.0]
 
 
 # --- focal loss -----------------------------------------------------------------------------------
-def test_the_focal_loss_by_hand() -> None:
+def test_the_focal_loss_by_hand_of_single_labels_and_of_sequences() -> None:
     """Logits 0, log 3 for label 1: p = 3/4, so the loss is (1/4)^2 times -log(3/4)."""
-    logits = torch.tensor([[0.0, math.log(3.0)], [0.0, math.log(3.0)]], dtype=torch.float64)
-    found = FocalLoss(2.0).losses(logits, torch.tensor([1, 0]))
+    pair = [0.0, math.log(3.0)]
+    logits = torch.tensor([pair, pair], dtype=torch.float64)
+    losses = FocalLoss(2.0).losses(logits, torch.tensor([1, 0]))
+    sequence = torch.tensor([[pair, [0.0, 0.0]]], dtype=torch.float64)
+    mean = FocalLoss(1.0).losses(sequence, torch.tensor([[1, 0]]))
 
     expected = [-math.log(0.75) / 16, -math.log(0.25) * (0.75**2)]
-    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-12)
-
-
-def test_the_focal_loss_of_a_sequence_is_the_mean_of_its_positions() -> None:
-    logits = torch.tensor([[[0.0, math.log(3.0)], [0.0, 0.0]]], dtype=torch.float64)
-    found = FocalLoss(1.0).losses(logits, torch.tensor([[1, 0]]))
-
-    expected = (-math.log(0.75) / 4 - math.log(0.5) / 2) / 2
-    np.testing.assert_allclose(found.numpy(), [expected], rtol=1e-12)
+    np.testing.assert_allclose(losses.numpy(), expected, rtol=1e-12)
+    # The mean of its positions.
+    np.testing.assert_allclose(
+        mean.numpy(), [(-math.log(0.75) / 4 - math.log(0.5) / 2) / 2], rtol=1e-12
+    )
 
 
 def test_without_focus_it_is_the_cross_entropy() -> None:

@@ -42,8 +42,8 @@ class Scaled:
 
 class Trains(Plain):
     def train_client(self, model, data, generator, settings):
-        found = super().train_client(model, data, generator, settings)
-        return found._replace(metrics={"own": data.evaluated(model)[0]})
+        update = super().train_client(model, data, generator, settings)
+        return update._replace(metrics={"own": data.evaluated(model)[0]})
 '''
 
 
@@ -55,14 +55,6 @@ def own(own_module):
 
 def run(**how: Any) -> fleetsim.Run:
     return fleetsim.run("small.yaml", **{"progress": False, "workers": 1, **how})
-
-
-def twice_at_half() -> dict[str, Any]:
-    rate = fleetsim.load("small.yaml").task.local.optimizer.learning_rate
-    return {
-        "task.local.loss": {"kind": "scaled"},
-        "task.local.optimizer.learning_rate": rate / 2,
-    }
 
 
 @pytest.mark.slow
@@ -83,58 +75,48 @@ def test_it_is_given_from_python_and_by_name(own):
 
 
 @pytest.mark.slow
-def test_with_settings_it_is_a_kind_and_a_factor_is_a_learning_rate(own):
+def test_with_settings_it_is_a_kind_whose_factor_is_a_learning_rate_also_in_own_training(own):
     """Twice the loss at half the learning rate takes the same steps, but for rounding."""
-    found = run(overrides=twice_at_half(), loss=own.Scaled, out="scaled")
-    plain = run(out="plain")
+    rate = fleetsim.load("small.yaml").task.local.optimizer.learning_rate
+    half = {"task.local.loss": {"kind": "scaled"}, "task.local.optimizer.learning_rate": rate / 2}
+    scaled = run(overrides=half, loss=own.Scaled, local=own.Trains, out="scaled")
+    plain = run(local=own.Trains, out="plain")
+    evaluated, plainly = (
+        [json.loads(words)["own"] for words in each.tasks.train_metrics] for each in (scaled, plain)
+    )
 
-    assert found.scenario["task"]["local"]["loss"] == {"kind": "scaled", "factor": 2.0}
-    assert found.rounds.loss.tolist() == pytest.approx((2.0 * plain.rounds.loss).tolist(), rel=1e-5)
+    assert scaled.scenario["task"]["local"]["loss"] == {"kind": "scaled", "factor": 2.0}
+    for double, single in (
+        (scaled.rounds.loss, plain.rounds.loss),
+        (scaled.tasks.train_loss, plain.tasks.train_loss),
+    ):
+        assert double.tolist() == pytest.approx((2.0 * single).tolist(), rel=1e-5)
+    assert evaluated == pytest.approx([2.0 * loss for loss in plainly], rel=1e-5)
     with pytest.raises(ScenarioError, match="did you mean 'factor'"):
         run(overrides={"task.local.loss": {"kind": "scaled", "facto": 3.0}}, loss=own.Scaled)
 
 
-@pytest.mark.slow
-def test_own_training_of_clients_gets_the_loss_in_training_and_evaluation(own):
-    found = run(overrides=twice_at_half(), loss=own.Scaled, local=own.Trains, out="scaled")
-    plain = run(local=own.Trains, out="plain")
-    evaluated, plainly = (
-        [json.loads(words)["own"] for words in each.tasks.train_metrics] for each in (found, plain)
-    )
-
-    assert found.tasks.train_loss.tolist() == pytest.approx(
-        (2.0 * plain.tasks.train_loss).tolist(), rel=1e-5
-    )
-    assert evaluated == pytest.approx([2.0 * loss for loss in plainly], rel=1e-5)
-
-
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("words", "message"),
     [
         (["trainer.kind=stacked"], "trainer.kind = 'stacked': .*label_smoothing or loss; use auto"),
         (["task.local.label_smoothing=0.1"], "is of the cross-entropy, and task.local.loss.kind"),
         (["task.model={kind: svm}"], "is another loss than the hinge loss of svm; leave it out"),
     ],
 )
-def test_what_does_not_suit_it_is_refused_in_a_line(own, words, says):
-    with pytest.raises(ScenarioError, match=says) as fault:
+def test_what_does_not_suit_it_is_refused_in_a_line(own, words, message):
+    with pytest.raises(ScenarioError, match=message) as fault:
         run(loss=own.squared, overrides=words, out="none")
     assert len(fault.value.faults) == 1
 
 
 def test_without_training_a_loss_says_that_it_has_no_effect(own, command):
-    told = command(
-        "validate",
-        "small.yaml",
-        "--plugin",
-        "mine:squared",
-        "--set",
-        "task.dataset={kind: blank, input_shape: [64]}",
-    )
+    blank = "task.dataset={kind: blank, input_shape: [64]}"
+    ended = command("validate", "small.yaml", "--plugin", "mine:squared", "--set", blank)
 
-    assert told.code == 0
-    assert "task.local.loss" in told.err
-    assert "has no effect" in told.err
+    assert ended.code == 0
+    assert "task.local.loss" in ended.err
+    assert "has no effect" in ended.err
 
 
 @pytest.mark.slow

@@ -1,6 +1,5 @@
 """Networks of users in whole runs: from the command line, from Python, as a kind of the YAML."""
 
-import functools
 from typing import Any
 
 import pytest
@@ -8,7 +7,6 @@ import torch
 from torch import Tensor, nn
 
 import fleetsim
-from fleetsim.errors import ScenarioError
 from tests.interrupts import interrupted
 
 NETS = """
@@ -42,8 +40,6 @@ class Wide(nn.Module):
     def forward(self, images):
         return self.layers(images)
 
-def linear(samples):
-    return nn.Sequential(nn.Flatten(), nn.LazyLinear(samples.num_classes))
 """
 FEW = {"stop.rounds": 2, "checkpoint.every_rounds": 1}
 
@@ -65,48 +61,20 @@ def run(tmp_path, name: str, **options: Any) -> fleetsim.Run:
     return fleetsim.run("quickstart", given.pop("overrides", FEW), **given)
 
 
-@pytest.fixture(scope="module")
-def of_one_process(tmp_path_factory):
-    """Return the run of a network of `NETS`, made once."""
-    home = tmp_path_factory.mktemp("one")
-    return functools.cache(lambda name: run(home, name.replace(":", "-"), plugin=name))
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "trainer", "reason"),
-    [
-        ("nets:Dropping", "serial", "draws random numbers (torch) in training"),
-        ("nets:linear", "stacked", "equal to serial within"),
-    ],
-)
-def test_runs_of_one_and_two_processes_are_equal_and_the_manifest_says_why(
-    own_module, of_one_process, tmp_path, name: str, trainer: str, reason: str
-) -> None:
+def test_runs_of_one_and_two_processes_and_of_two_parts_are_equal(own_module, tmp_path) -> None:
     own_module(NETS, "nets")
+    name = "nets:Dropping"
+    one, two = (run(tmp_path, str(n), plugin=name, workers=n) for n in (1, 2))
+    interrupted(run, tmp_path, "parts", plugin=name)
+    torch.rand(3)
+    parts = run(tmp_path, "parts", plugin=name, resume=True)
 
-    one = of_one_process(name)
-    two = run(tmp_path, "two", plugin=name, workers=2)
-
-    assert one.manifest.digest == two.manifest.digest is not None
-    assert one.manifest.trainer == trainer
-    assert reason in str(one.manifest.trainer_reason)
+    assert one.manifest.digest == two.manifest.digest == parts.manifest.digest is not None
+    assert one.manifest.trainer == "serial"
+    assert "draws random numbers (torch) in training" in str(one.manifest.trainer_reason)
     assert one.scenario["task"]["model"] == {"kind": name}
     assert [plugin.kind for plugin in one.manifest.plugins] == ["model"]
-
-
-@pytest.mark.slow
-def test_an_interrupted_run_of_a_network_with_dropout_continues_to_the_same_digest(
-    own_module, of_one_process, tmp_path
-) -> None:
-    own_module(NETS, "nets")
-    whole = of_one_process("nets:Dropping")
-
-    interrupted(run, tmp_path, "parts", plugin="nets:Dropping")
-    torch.rand(3)
-    parts = run(tmp_path, "parts", plugin="nets:Dropping", resume=True)
-
-    assert parts.manifest.digest == whole.manifest.digest is not None
 
 
 @pytest.mark.slow
@@ -125,15 +93,3 @@ def test_classes_functions_and_objects_are_given_from_python(tmp_path) -> None:
     # A run works on a copy: the second begins with the same weights.
     assert by_object[0].manifest.digest == by_object[1].manifest.digest
     assert all(map(torch.equal, network.parameters(), before))
-
-
-def test_a_broken_network_leaves_no_run_folder(tmp_path) -> None:
-    class Unused(Plain):
-        def __init__(self, samples: Any) -> None:
-            super().__init__(samples)
-            self.spare = nn.Linear(2, 2)
-
-    with pytest.raises(ScenarioError, match=r"model .*Unused: the loss does not depend on spare"):
-        run(tmp_path, "none", model=Unused)
-
-    assert not (tmp_path / "none").exists()
