@@ -45,7 +45,9 @@ def check_plugin(
         ScenarioError: one line on the first fault.
     """
     chosen = _plugin_of(plugin, kind)
-    made_with = _settings(chosen, settings)
+    changes = changes_of(settings, {}, keys=(), call=check_plugin)
+    document = overrides.apply(document_of({"kind": chosen.word}, chosen.label), changes)
+    made_with = chosen.checked(document)
     calls = WatchedCalls(chosen.label, on_note)
     # Once more: its module may have imported torch.
     with turn(TorchSettings):
@@ -82,10 +84,3 @@ def _copies(given: Any, label: str) -> Callable[[Any], Any]:
             raise refused(label, message) from fault
 
     return make
-
-
-def _settings(plugin: Plugin, given: Overrides | Mapping[str, Any]) -> Any:
-    """Return the settings of a plug-in."""
-    changes = changes_of(given, {}, keys=(), call=check_plugin)
-    document = overrides.apply(document_of({"kind": plugin.word}, plugin.label), changes)
-    return plugin.checked(document)

@@ -160,7 +160,17 @@ def wrapped(
 ) -> Plugin:
     """Return the plug-in of a class or function, with settings that know it."""
     with own_code(f"{label}: its Settings"):
-        settings = _settings(kind, name, user_settings)
+        settings = user_settings
+        if settings is None:
+            literal: Any = Literal  # its value is known only at run time
+            of_kind: Any = (literal[name], name)
+            doc = f"The {kind.name} {name}."
+            settings = create_model(
+                "ReplacementSettings", __base__=kind.settings_base, __doc__=doc, kind=of_kind
+            )
+        elif kind.settings_base is not Settings:
+            bases = (settings, kind.settings_base)
+            settings = create_model(settings.__name__, __base__=bases, __doc__=settings.__doc__)
     plugin = Plugin(
         name,
         kind=kind,
@@ -175,26 +185,6 @@ def wrapped(
     if issubclass(settings, PluginSettings):
         settings.plugin = plugin
     return plugin
-
-
-def _settings(
-    kind: type[PluginKind], name: str, user_settings: type[Settings] | None
-) -> type[Settings]:
-    """Return the settings that stand in the scenario: of the user, of fleetsim, or of both."""
-    if user_settings is None:
-        literal: Any = Literal  # its value is known only at run time
-        of_kind: Any = (literal[name], name)
-        doc = f"The {kind.name} {name}."
-        return create_model(
-            "ReplacementSettings", __base__=kind.settings_base, __doc__=doc, kind=of_kind
-        )
-    if kind.settings_base is Settings:
-        return user_settings
-    return create_model(
-        user_settings.__name__,
-        __base__=(user_settings, kind.settings_base),
-        __doc__=user_settings.__doc__,
-    )
 
 
 def _imported(module_name: str, label: str) -> ModuleType:

@@ -45,6 +45,8 @@ class PluginKind(ABC):
     changes no result."""
     protocol: ClassVar[type]
     """Protocol in `fleetsim.contracts` that it must satisfy."""
+    optional_protocol: ClassVar[type] = object
+    """Protocol whose methods it may have besides."""
     optional: ClassVar[frozenset[str]] = frozenset()
     """Methods of the Protocol that may be left out, all together."""
     marks: ClassVar[frozenset[str]]
@@ -127,15 +129,16 @@ class PluginKind(ABC):
 
     @classmethod
     def methods(cls) -> dict[str, list[str]]:
-        """Return the methods of the Protocol, with the names of the arguments of each."""
+        """Return the methods of the Protocols, with the names of the arguments of each."""
         return {
             name: list(inspect.signature(method).parameters)[1:]
-            for name, method in vars(cls.protocol).items()
+            for protocol in (cls.protocol, cls.optional_protocol)
+            for name, method in vars(protocol).items()
             if inspect.isfunction(method) and not name.startswith("_")
         }
 
     @classmethod
     def has(cls, made: object, name: str) -> bool:
-        """Return whether an object has a method of its own, not the Protocol's empty one."""
-        stub = vars(cls.protocol)[name]
+        """Return whether an object has a method of its own, not a Protocol's empty one."""
+        stub = vars(cls.protocol).get(name) or vars(cls.optional_protocol)[name]
         return getattr(type(made), name, None) is not stub and callable(getattr(made, name, None))

@@ -5,6 +5,7 @@ import dataclasses
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -96,6 +97,17 @@ class TwinCalls:
     def leave_second(self) -> None:
         """Ask the first object alone from now on."""
         self._second = None
+
+
+class CalledThrough:
+    """Object of the user's whose methods are called by a function of their name and arguments."""
+
+    def __init__(self, part: Any, call: Callable[..., Any]) -> None:
+        self._part, self._call = part, call
+
+    def __getattr__(self, name: str) -> Any:
+        result = getattr(self._part, name)
+        return partial(self._call, name) if callable(result) else result
 
 
 def same(one: Any, two: Any) -> bool:

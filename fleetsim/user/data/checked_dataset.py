@@ -23,16 +23,10 @@ def dataset_fault(dataset: Dataset) -> str | None:
         message = _part_fault(part, inputs, labels, dataset.num_classes)
         if message is not None:
             return f"whose {message}"
-    if dataset.test_inputs.shape[1:] != dataset.sample_shape:
-        return (
-            f"whose test_inputs are of shape {dataset.test_inputs.shape[1:]} each, and train_inputs"
-            f" of {dataset.sample_shape}"
-        )
-    if dataset.train_labels.shape[1:] != dataset.test_labels.shape[1:]:
-        return (
-            f"whose test_labels are of shape {dataset.test_labels.shape[1:]} each, and train_labels"
-            f" of {dataset.train_labels.shape[1:]}"
-        )
+    for name in ("inputs", "labels"):
+        train, test = (getattr(dataset, f"{part}_{name}").shape[1:] for part in ("train", "test"))
+        if train != test:
+            return f"whose test_{name} are of shape {test} each, and train_{name} of {train}"
     return _owner_fault(dataset) or _token_fault(dataset)
 
 

@@ -1,6 +1,5 @@
 """Tables of the user's data: pandas DataFrames, Hugging Face data sets, mappings of columns."""
 
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,19 +10,17 @@ from fleetsim.errors import DataError
 from fleetsim.quoting import quoted
 from fleetsim.user.data.fields import DatasetColumns, Fields, Key, Row, named
 from fleetsim.user.data.values import as_array
+from fleetsim.user.identity import class_if_imported
 
 
 def is_frame(part: Any) -> bool:
-    """Return whether it is a pandas DataFrame; pandas is not imported for it."""
-    pandas = sys.modules.get("pandas")
-    return pandas is not None and isinstance(part, pandas.DataFrame)
+    """Return whether it is a pandas DataFrame."""
+    return isinstance(part, class_if_imported("pandas", "DataFrame") or ())
 
 
 def is_hugging_face(part: Any) -> bool:
-    """Return whether it is a Hugging Face `Dataset`; the library is not imported for it."""
-    library = sys.modules.get("datasets")
-    kind = getattr(library, "Dataset", None)
-    return kind is not None and isinstance(part, kind)
+    """Return whether it is a Hugging Face `Dataset`."""
+    return isinstance(part, class_if_imported("datasets", "Dataset") or ())
 
 
 class TableSource:

@@ -4,7 +4,6 @@ Bytes (uint8) are images, with the colours first or last; floats are used as the
 numbers are tokens.
 """
 
-import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -15,6 +14,7 @@ from fleetsim.errors import DataError
 from fleetsim.learning.data.checked_part import Array, finite, tokens, with_channel
 from fleetsim.learning.data.standardisation import scaled
 from fleetsim.quoting import quoted
+from fleetsim.user.identity import class_if_imported
 
 COLOURS = (1, 3)
 """Numbers of channels of an image of bytes."""
@@ -23,7 +23,7 @@ _PICTURE_MODES = ("L", "RGB")
 
 def as_array(value: Any, place: str) -> NDArray[Any]:
     """Return one value, or a whole array of them, as a NumPy array; it may share its memory."""
-    if _is_picture(value):
+    if isinstance(value, class_if_imported("PIL.Image", "Image") or ()):
         if value.mode not in _PICTURE_MODES:
             raise DataError(
                 f"{place} is a picture of mode {quoted(value.mode)}; expected L or RGB; convert it,"
@@ -146,12 +146,6 @@ def _sort(dtype: np.dtype[Any]) -> str:
     if dtype == np.uint8:
         return "bytes"
     return "i" if dtype.kind == "u" else dtype.kind
-
-
-def _is_picture(value: Any) -> bool:
-    """Return whether a value is a PIL image; PIL is not imported for it."""
-    module = sys.modules.get("PIL.Image")
-    return module is not None and isinstance(value, module.Image)
 
 
 def _is_missing(value: Any) -> bool:

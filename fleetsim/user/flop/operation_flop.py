@@ -70,7 +70,12 @@ def counted_passes(
         torch.backends.mha.set_fastpath_enabled(with_fastpath)
         for layer, mode in was_training.items():
             layer.training = mode
-    return CountedPasses(count.flop, count.layers, count.backward if has_frozen else None)
+    flop, backward = (
+        {kind: float(number) for kind, number in counter.items()}
+        for counter in (count.flop, count.backward)
+    )
+    cost = BackwardCost(backward, count.num_launches) if has_frozen else None
+    return CountedPasses(flop, dict(count.layers), cost)
 
 
 def _has_rule(layer: nn.Module) -> bool:
@@ -102,26 +107,10 @@ class _Count(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._root = module
         self._is_lenient = is_lenient
         self._inside: list[nn.Module] = []
-        self._flop: Counter[str] = Counter()
-        self._layers: Counter[str] = Counter()
-        self._backward: Counter[str] = Counter()
-        self._num_launches = 0
-
-    @property
-    def backward(self) -> BackwardCost:
-        """Cost of the backward pass."""
-        flop = {kind: float(number) for kind, number in self._backward.items() if number > 0}
-        return BackwardCost(flop, self._num_launches)
-
-    @property
-    def flop(self) -> dict[str, float]:
-        """FLOP by class."""
-        return {kind: float(number) for kind, number in self._flop.items() if number > 0}
-
-    @property
-    def layers(self) -> dict[str, int]:
-        """Layers with FLOP by class."""
-        return dict(self._layers)
+        self.flop: Counter[str] = Counter()
+        self.layers: Counter[str] = Counter()
+        self.backward: Counter[str] = Counter()
+        self.num_launches = 0
 
     @contextmanager
     def watching(self, module: nn.Module) -> Iterator[None]:
@@ -151,14 +140,14 @@ class _Count(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def _add(self, kind: str, flop: int, num_layers: int = 1) -> None:
         if flop > 0:
-            self._flop[kind] += flop
-            self._layers[kind] += num_layers
+            self.flop[kind] += flop
+            self.layers[kind] += num_layers
 
     def _add_backward(self, kind: str, gradients: Gradients) -> None:
         # Nothing within `torch.no_grad` has a gradient.
         if torch.is_grad_enabled() and gradients.flop > 0:
-            self._backward[kind] += gradients.flop
-            self._num_launches += gradients.num_launches
+            self.backward[kind] += gradients.flop
+            self.num_launches += gradients.num_launches
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None

@@ -80,10 +80,8 @@ class AggregatorPlugins(PluginKind):
         if state is not None:
             calls.call(after, "restore", state)
         rest, _ = _versions(after, calls, begins_at=_RESTART)
-        for number, (one, two) in enumerate(
-            zip(first[_RESTART:], rest, strict=True), start=_RESTART + 1
-        ):
-            if not same(one, two):
+        for number, two in enumerate(rest, start=_RESTART + 1):
+            if not same(first[number - 1], two):
                 lacks = (
                     "keeps something between calls, and has no state and restore"
                     if state is None
@@ -246,17 +244,10 @@ def _reports(number: int) -> list[Report]:
     """Return the answers of all clients to a version, near its model."""
     base = _model(number)
     draws = rng.stream(1, "plug-in check/reports", number)
-    return [
-        Report(
-            client=client,
-            purpose=Purpose.TRAIN,
-            outcome=Outcome.DELIVERED,
-            dispatched_at_s=60.0 * number,
-            finished_at_s=60.0 * number + 10.0 + client,
-            num_samples=10 + client,
-            loss=1.0,
-            vector=(base + 0.1 * draws.normal(size=_SIZE)).astype(np.float32),
-            base=base,
-        )
-        for client in draws.permutation(_NUM_CLIENTS).tolist()
-    ]
+    reports = []
+    for client in draws.permutation(_NUM_CLIENTS).tolist():
+        begun_s, vector = 60.0 * number, base + 0.1 * draws.normal(size=_SIZE)
+        ended_s = begun_s + 10.0 + client
+        report = Report(client, Purpose.TRAIN, Outcome.DELIVERED, begun_s, ended_s, 10 + client)
+        reports.append(report._replace(loss=1.0, vector=vector.astype(np.float32), base=base))
+    return reports

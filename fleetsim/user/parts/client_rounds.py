@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -38,13 +38,6 @@ _NUM_LABELS = 3
 _LOCAL = LocalSettings(epochs=2, batch_size=4, optimizer=SgdSettings(learning_rate=0.1))
 
 
-class _Trace(NamedTuple):
-    """Everything that came of a rehearsal."""
-
-    models: list[Parameters]
-    updates: list[dict[str, Any]]
-
-
 def check_client_training(
     make: Callable[[], Any], calls: WatchedCalls, *, has: Callable[[object, str], bool]
 ) -> None:
@@ -68,8 +61,8 @@ def check_client_training(
 
 def _rounds(
     at_hand: Callable[[], Any], calls: WatchedCalls, has: Callable[[object, str], bool]
-) -> _Trace:
-    """Return what some rounds yield; `at_hand` returns the object of the next call."""
+) -> list[Any]:
+    """Return all that some rounds yield; `at_hand` returns the object of the next call."""
     model = nn.Linear(_NUM_FEATURES, _NUM_LABELS)
     weights = 0.3 * rng.stream(1, "plug-in check/weights").normal(size=flatten(model).size)
     parameters = weights.astype(np.float32)
@@ -82,19 +75,18 @@ def _rounds(
             raise calls.refused(f"wire returned {type(wire).__name__}, not a Wire")
         server = _arrays("start_server", calls.call(at_hand(), "start_server", start), calls)
     kept: dict[int, Arrays] = {}
-    trace = _Trace([], [])
+    trace: list[Any] = []
     for round_ in range(_NUM_ROUNDS):
         received: Arrays = {}
         if has_part:
-            received = _arrays(
-                "broadcast", calls.call(at_hand(), "broadcast", server, names=("server",)), calls
-            )
+            answer = calls.call(at_hand(), "broadcast", server, names=("server",))
+            received = _arrays("broadcast", answer, calls)
             _check_bytes("broadcast", received, wire.download_byte, calls)
         reports = []
         for client in range(_NUM_CLIENTS):
-            result = _train(
-                at_hand(), calls, model, parameters, client, round_, kept.get(client, {}), received
-            )
+            data = _data(client, kept.get(client, {}), received)
+            generator = rng.stream(1, "plug-in check/task", client, round_)
+            result = _train(at_hand(), calls, model, parameters, data, generator)
             _check_bytes("ClientUpdate.sent", result.sent or {}, wire.upload_byte, calls)
             if result.state is not None:
                 kept[client] = result.state
@@ -104,30 +96,20 @@ def _rounds(
                         f" {_form(kept[0])}; names and shapes must be those of all clients"
                     )
             reports.append(_report(client, result, parameters))
-            trace.updates.append(result._asdict())
+            trace.append(result._asdict())
         after = weighted_mean(parameters, reports, "uniform").astype(np.float32)
         if has_part:
             step = ServerStep(start, parameters, after, tuple(reports))
             after, server = _step(at_hand(), calls, server, step)
         parameters = after
-        trace.models.append(parameters)
+        trace.append(parameters)
     return trace
 
 
-def _train(
-    part: Any,
-    calls: WatchedCalls,
-    model: nn.Module,
-    base: Parameters,
-    client: int,
-    round_: int,
-    state: Arrays,
-    received: Arrays,
-) -> JobResult:
-    """Return the result of one client's training, whose arguments must stay as they are."""
+def _data(client: int, state: Arrays, received: Arrays) -> ClientData:
     draws = rng.stream(1, "plug-in check/samples", client)
     inputs = draws.normal(size=(_NUM_SAMPLES, _NUM_FEATURES)).astype(np.float32)
-    data = ClientData(
+    return ClientData(
         client=client,
         inputs=torch.from_numpy(inputs),
         labels=torch.from_numpy(draws.integers(_NUM_LABELS, size=_NUM_SAMPLES)),
@@ -138,13 +120,22 @@ def _train(
         epochs=2,
     )
 
+
+def _train(
+    part: Any,
+    calls: WatchedCalls,
+    model: nn.Module,
+    base: Parameters,
+    data: ClientData,
+    generator: np.random.Generator,
+) -> JobResult:
+    """Return the result of one client's training, whose arguments must stay as they are."""
+
     def given() -> dict[str, Any]:
         numbers = {"data.inputs": data.inputs.numpy(), "data.labels": data.labels.numpy()}
-        return {**numbers, "data.state": state, "data.received": received}
+        return {**numbers, "data.state": data.state, "data.received": data.received}
 
     before = copy.deepcopy(given())
-    generator = rng.stream(1, "plug-in check/task", client, round_)
-
     try:
         result: JobResult = calls.watched(
             "train_client", lambda: run_algorithm(part, model, base, data, generator)
@@ -173,18 +164,9 @@ def _step(
 
 
 def _report(client: int, result: JobResult, base: Parameters) -> Report:
-    return Report(
-        client=client,
-        purpose=Purpose.TRAIN,
-        outcome=Outcome.DELIVERED,
-        dispatched_at_s=0.0,
-        finished_at_s=1.0 + client,
-        num_samples=result.num_samples,
-        loss=result.loss,
-        vector=result.vector,
-        base=base,
-        sent=result.sent,
-    )
+    num = result.num_samples
+    report = Report(client, Purpose.TRAIN, Outcome.DELIVERED, 0.0, 1.0 + client, num)
+    return report._replace(loss=result.loss, vector=result.vector, base=base, sent=result.sent)
 
 
 def _arrays(method: str, answer: Any, calls: WatchedCalls) -> Arrays:

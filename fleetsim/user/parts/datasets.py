@@ -2,7 +2,8 @@
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import numpy as np
@@ -110,17 +111,20 @@ class DatasetPlugins(PluginKind):
     @classmethod
     def check(cls, make: Callable[[], Any], calls: WatchedCalls) -> None:
         """Rehearse it; see `PluginKind.check`."""
-        first, second = (calls.watched("load", lambda: _loaded(make(), calls)) for _ in range(2))
+
+        def read() -> Dataset:
+            with _data_faults(calls):
+                return loaded(make(), calls.label, seed=_SEED, num_clients=_NUM_CLIENTS)
+
+        first, second = (calls.watched("load", read) for _ in range(2))
         if first.accessed is not None and second.accessed is not None:
             _check_access(first.accessed, second.accessed, calls)
         for name in _ARRAYS:
             one, two = getattr(first, name), getattr(second, name)
             if not _equal(one, two):
                 raise calls.refused(f"load gives other {name} {_APART}")
-        if (first.num_classes, first.vocabulary_size) != (
-            second.num_classes,
-            second.vocabulary_size,
-        ):
+        sizes = [(each.num_classes, each.vocabulary_size) for each in (first, second)]
+        if sizes[0] != sizes[1]:
             raise calls.refused("load gives another number of classes or tokens the second time")
 
 
@@ -156,9 +160,11 @@ def _asked(load: Callable[..., Any]) -> list[str] | None:
     return asked if accepts(load, **dict.fromkeys(asked, 0)) else None
 
 
-def _loaded(part: Any, calls: WatchedCalls) -> Dataset:
+@contextmanager
+def _data_faults(calls: WatchedCalls) -> Iterator[None]:
+    """Tell faults of the data in the block as those of the plug-in."""
     try:
-        return loaded(part, calls.label, seed=_SEED, num_clients=_NUM_CLIENTS)
+        yield
     except DataError as fault:
         raise calls.refused(str(fault).removeprefix(f"{calls.label}: ")) from fault
 
@@ -166,13 +172,11 @@ def _loaded(part: Any, calls: WatchedCalls) -> Dataset:
 def _check_access(first: AccessedInputs, second: AccessedInputs, calls: WatchedCalls) -> None:
     """Check that samples which are made at each access depend on its address alone."""
     rows = np.arange(min(_NUM_READ, len(first)))
-    try:
+    with _data_faults(calls):
         one, two = (
             each.taken(order, [0] * len(rows), seed=_SEED, address=(0,))
             for each, order in ((first, rows), (second, rows[::-1]))
         )
-    except DataError as fault:
-        raise calls.refused(str(fault).removeprefix(f"{calls.label}: ")) from fault
     unlike = np.flatnonzero((one != two[::-1]).reshape(len(rows), -1).any(axis=1))
     if unlike.size:
         raise calls.refused(

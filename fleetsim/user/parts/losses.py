@@ -1,6 +1,5 @@
 """Losses of the user's own."""
 
-import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -11,6 +10,7 @@ from fleetsim.learning.global_generators import addressed
 from fleetsim.learning.local.loss_settings import LossKind, LossSettings
 from fleetsim.learning.models.model_fault import ModelFaultError
 from fleetsim.quoting import quoted
+from fleetsim.user.parts.models import ModelPlugins
 from fleetsim.user.plugin import PluginSettings
 from fleetsim.user.plugin_kind import PluginKind, accepts, kinds_of
 from fleetsim.user.watched_calls import WatchedCalls, model_faults
@@ -57,11 +57,7 @@ class LossPlugins(PluginKind):
     @classmethod
     def claims(cls, given: object) -> bool:
         """Return whether a class has `losses` and is no network, which may have its own loss."""
-        torch = sys.modules.get("torch")
-        is_network = (
-            torch is not None and isinstance(given, type) and issubclass(given, torch.nn.Module)
-        )
-        return not is_network and super().claims(given)
+        return not ModelPlugins.claims(given) and super().claims(given)
 
     @classmethod
     def claims_function(cls, function: Callable[..., Any]) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ from fleetsim.learning.models.user_model_kind import UserModelKind
 from fleetsim.settings import Settings
 from fleetsim.training.settings import TrainerKind
 from fleetsim.training.trainer_choice import TrainerQuestion, fault
+from fleetsim.user.identity import class_if_imported
 from fleetsim.user.plugin import PluginSettings
 from fleetsim.user.plugin_kind import PluginKind, accepts, kinds_of
 from fleetsim.user.watched_calls import WatchedCalls, model_faults
@@ -58,9 +58,10 @@ class ModelPluginSettings(PluginSettings, UserModelKind):
 
     def counted_cost(self, module: nn.Module, samples: SampleForm) -> ModelCost:
         """Return the cost of the network, counted or as it declares it."""
-        from fleetsim.user.models.user_cost import user_cost  # noqa: PLC0415
+        from fleetsim.user.models.user_cost import counted_cost  # noqa: PLC0415
 
-        return user_cost(module, samples, self.label)
+        with model_faults(self.label):
+            return counted_cost(module, samples)
 
     def proved_trainer(self, asked: TrainerQuestion) -> tuple[TrainerKind, str]:
         """Return the trainer; see `ChoosesTrainer`."""
@@ -130,8 +131,8 @@ class ModelPlugins(PluginKind):
     @classmethod
     def claims(cls, given: object) -> bool:
         """Return whether a class is a `torch.nn.Module`; torch is not imported for it."""
-        torch = sys.modules.get("torch")
-        return torch is not None and isinstance(given, type) and issubclass(given, torch.nn.Module)
+        module = class_if_imported("torch.nn", "Module")
+        return module is not None and isinstance(given, type) and issubclass(given, module)
 
     @classmethod
     def claims_function(cls, function: Callable[..., Any]) -> bool:
@@ -168,7 +169,7 @@ class ModelPlugins(PluginKind):
         from fleetsim.learning.models.frozen_weights import weights_text  # noqa: PLC0415
         from fleetsim.user.models.building import initial_network  # noqa: PLC0415
         from fleetsim.user.models.training_checks import check_training  # noqa: PLC0415
-        from fleetsim.user.models.user_cost import user_cost  # noqa: PLC0415
+        from fleetsim.user.models.user_cost import counted_cost  # noqa: PLC0415
 
         part = make()
         form = getattr(part.call if isinstance(part, NetworkMaker) else part, "sample_form", None)
@@ -184,8 +185,8 @@ class ModelPlugins(PluginKind):
                 if any(words in str(fault) for words in _OF_THE_FORM):
                     continue  # it may be meant for samples of another form
                 raise
-            user_cost(module, samples, calls.label)
             with model_faults(calls.label):
+                counted_cost(module, samples)
                 check_training(module, samples)
             if calls.on_note is not None:
                 calls.on_note(weights_text(module))

@@ -125,14 +125,8 @@ class SmallServer:
         duration_s = float(draws.uniform(1.0, _ROUND_S))
         vector = (self._model(self.round) + change).astype(np.float32)
         begins_s = _ROUND_S * self.round
-        known = Report(
-            client=client,
-            purpose=purpose,
-            outcome=fate,
-            dispatched_at_s=begins_s,
-            finished_at_s=begins_s + duration_s,
-            num_samples=int(self.fleet().num_samples[client]),
-        )
+        num_samples = int(self.fleet().num_samples[client])
+        known = Report(client, purpose, fate, begins_s, begins_s + duration_s, num_samples)
         if not known.is_delivered:
             return known
         return known._replace(
