@@ -69,18 +69,12 @@ def _plugin_of(plugin: Any, word: str | None) -> Plugin:
     kind: type[PluginKind] | None = None if word is None else kind_named(word, name)
     if cls is plugin:
         return of_class_or_function(kind, cls, name, name)
-    kind = kind or kind_of(cls, name, name)
-    return wrapped(kind, cls, name, name, _copies(plugin, name))
 
-
-def _copies(given: Any, label: str) -> Callable[[Any], Any]:
-    """Return a function that makes copies of an object."""
-
-    def make(settings: Any) -> Any:
+    def copied(settings: Any) -> Any:
         try:
-            return copy.deepcopy(given)
+            return copy.deepcopy(plugin)
         except Exception as fault:
             message = f"cannot be copied ({type(fault).__name__}: {fault}); give its class"
-            raise refused(label, message) from fault
+            raise refused(name, message) from fault
 
-    return make
+    return wrapped(kind or kind_of(cls, name, name), cls, name, name, copied)

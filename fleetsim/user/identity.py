@@ -1,4 +1,4 @@
-"""Identity of what the user gives: its name, its file's SHA-256, its version, and its library."""
+"""Identity of a plug-in: its name, the SHA-256 of its file, and its version."""
 
 import hashlib
 import inspect
@@ -53,15 +53,6 @@ def version(definition: Any) -> str | None:
             return declared
     owners = sorted(set(_distributions().get(parts[0], [])))
     return metadata.version(owners[0]) if len(owners) == 1 else None
-
-
-def class_if_imported(module: str, name: str) -> type | None:
-    """Return a class of a library, which is not imported for it; None if it was not imported yet.
-
-    So whether an object is of such a class is known without the library.
-    """
-    cls: type | None = getattr(sys.modules.get(module), name, None)
-    return cls
 
 
 @cache

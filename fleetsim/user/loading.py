@@ -123,19 +123,9 @@ def of_class_or_function(
     of_kind = kind or kind_of(definition, label, name)
     settings = getattr(definition, "Settings", None)
     if settings is None:
-        return wrapped(
-            of_kind, definition, name, label, lambda _: of_kind.of_class(definition, None)
-        )
-    word, user_settings = _checked_settings(settings, of_kind, label)
-    return wrapped(
-        of_kind,
-        definition,
-        name,
-        label,
-        partial(of_kind.of_class, definition),
-        word=word,
-        user_settings=user_settings,
-    )
+        return wrapped(of_kind, definition, name, label, lambda _: of_kind.of_class(definition))
+    known = _checked_settings(settings, of_kind, label)
+    return wrapped(of_kind, definition, name, label, partial(of_kind.of_class, definition), *known)
 
 
 def _kind_of_function(function: Callable[..., Any], name: str, label: str) -> type[PluginKind]:
@@ -154,7 +144,6 @@ def wrapped(
     name: str,
     label: str,
     make: Callable[[Any], object],
-    *,
     word: str | None = None,
     user_settings: type[Settings] | None = None,
 ) -> Plugin:

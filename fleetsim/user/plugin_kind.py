@@ -90,7 +90,7 @@ class PluginKind(ABC):
         return f"if you know it, give it with --plugin {word}"
 
     @classmethod
-    def of_class(cls, definition: type, settings: Settings | None) -> object:
+    def of_class(cls, definition: type, settings: Settings | None = None) -> object:
         """Return a new object of the user's class, made with its settings if it has some."""
         return definition() if settings is None else definition(settings)
 

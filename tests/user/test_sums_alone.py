@@ -6,10 +6,7 @@ import pytest
 import fleetsim
 from fleetsim.errors import ScenarioError
 
-SECURE = {
-    "server.secure_aggregation": {"kind": "secagg"},
-    "server.selector": {"kind": "random"},
-}
+SECURE = {"server.secure_aggregation": {"kind": "secagg"}, "server.selector": {"kind": "random"}}
 PRIVATE = {
     "server.privacy": {"clip_norm": 1.0, "noise_multiplier": 0.5, "delta": 0.001},
     "server.selector": {"kind": "random"},

@@ -221,10 +221,7 @@ def test_a_manifest_of_the_time_of_selectors_alone_is_read(own):
     tail = re.sub(r'"content_sha256": "\w+"', '"content_sha256": null', tail)
     digest = "0" * 64
     one = f'{{"name": "least:Least", "source_sha256": "{digest}"}}'
-    for old, expected in (
-        ("null", ()),
-        (one, (("selector", "least:Least", digest, None),)),
-    ):
+    for old, expected in (("null", ()), (one, (("selector", "least:Least", digest, None),))):
         path.write_text(f'{head}"plugin": {old},{tail}')
 
         plugins = open_run("out").manifest.plugins

@@ -9,18 +9,17 @@ from numpy.typing import NDArray
 from fleetsim.errors import DataError
 from fleetsim.quoting import quoted
 from fleetsim.user.data.fields import DatasetColumns, Fields, Key, Row, named
-from fleetsim.user.data.values import as_array
-from fleetsim.user.identity import class_if_imported
+from fleetsim.user.data.values import as_array, is_of
 
 
 def is_frame(part: Any) -> bool:
     """Return whether it is a pandas DataFrame."""
-    return isinstance(part, class_if_imported("pandas", "DataFrame") or ())
+    return is_of(part, "pandas", "DataFrame")
 
 
 def is_hugging_face(part: Any) -> bool:
     """Return whether it is a Hugging Face `Dataset`."""
-    return isinstance(part, class_if_imported("datasets", "Dataset") or ())
+    return is_of(part, "datasets", "Dataset")
 
 
 class TableSource:

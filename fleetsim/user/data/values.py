@@ -4,6 +4,7 @@ Bytes (uint8) are images, with the colours first or last; floats are used as the
 numbers are tokens.
 """
 
+import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -14,16 +15,21 @@ from fleetsim.errors import DataError
 from fleetsim.learning.data.checked_part import Array, finite, tokens, with_channel
 from fleetsim.learning.data.standardisation import scaled
 from fleetsim.quoting import quoted
-from fleetsim.user.identity import class_if_imported
 
 COLOURS = (1, 3)
 """Numbers of channels of an image of bytes."""
 _PICTURE_MODES = ("L", "RGB")
 
 
+def is_of(value: Any, module: str, name: str) -> bool:
+    """Return whether a value is of a class of a library, which is not imported for it."""
+    cls: type[Any] | None = getattr(sys.modules.get(module), name, None)
+    return cls is not None and isinstance(value, cls)
+
+
 def as_array(value: Any, place: str) -> NDArray[Any]:
     """Return one value, or a whole array of them, as a NumPy array; it may share its memory."""
-    if isinstance(value, class_if_imported("PIL.Image", "Image") or ()):
+    if is_of(value, "PIL.Image", "Image"):
         if value.mode not in _PICTURE_MODES:
             raise DataError(
                 f"{place} is a picture of mode {quoted(value.mode)}; expected L or RGB; convert it,"

@@ -75,11 +75,7 @@ def check_single_samples(
         f"a batch of one sample, which client {client} has with its {num_samples[client]} samples"
         " (choose another task.local.batch_size),"
     )
-    with (
-        from_code_of(f"its forward pass on {rest}"),
-        addressed(0, "trial"),
-        torch.no_grad(),
-    ):
+    with from_code_of(f"its forward pass on {rest}"), addressed(0, "trial"), torch.no_grad():
         outputs = tried(torch.from_numpy(inputs))
     with from_code_of(f"its training on {rest}"):
         loss_of = losses_of(tried, loss.build())

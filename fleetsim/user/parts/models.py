@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,6 @@ from fleetsim.learning.models.user_model_kind import UserModelKind
 from fleetsim.settings import Settings
 from fleetsim.training.settings import TrainerKind
 from fleetsim.training.trainer_choice import TrainerQuestion, fault
-from fleetsim.user.identity import class_if_imported
 from fleetsim.user.plugin import PluginSettings
 from fleetsim.user.plugin_kind import PluginKind, accepts, kinds_of
 from fleetsim.user.watched_calls import WatchedCalls, model_faults
@@ -131,8 +131,8 @@ class ModelPlugins(PluginKind):
     @classmethod
     def claims(cls, given: object) -> bool:
         """Return whether a class is a `torch.nn.Module`; torch is not imported for it."""
-        module = class_if_imported("torch.nn", "Module")
-        return module is not None and isinstance(given, type) and issubclass(given, module)
+        torch = sys.modules.get("torch")
+        return torch is not None and isinstance(given, type) and issubclass(given, torch.nn.Module)
 
     @classmethod
     def claims_function(cls, function: Callable[..., Any]) -> bool:
@@ -140,7 +140,7 @@ class ModelPlugins(PluginKind):
         return accepts(function) or accepts(function, samples=None)
 
     @classmethod
-    def of_class(cls, definition: type, settings: Settings | None) -> object:
+    def of_class(cls, definition: type, settings: Settings | None = None) -> object:
         """Return a maker of networks: what they are made for is known once there are samples."""
         return NetworkMaker(definition) if settings is None else NetworkMaker(definition, settings)
 

@@ -1,5 +1,6 @@
 import re
 from collections.abc import Callable
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ def chosen(
     module: nn.Module,
     samples: SampleForm = VECTORS,
     *,
-    requested: TrainerKind = "auto",
+    requested: Literal["auto"] | TrainerKind = "auto",
     batch_size: int = 4,
     device: str = "cpu",
 ) -> tuple[TrainerKind, str]:
