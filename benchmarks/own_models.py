@@ -33,8 +33,8 @@ from fleetsim.learning.models.flat_vector import flatten
 from fleetsim.learning.models.synthetic_samples import drawn_samples
 from fleetsim.training.settings import TrainerSettings
 from fleetsim.training.trainer_choice import TrainerQuestion, kernel_class
-from fleetsim.user.models.own_cost import counted_cost
 from fleetsim.user.models.trainer_choice import choose_user_trainer
+from fleetsim.user.models.user_cost import counted_cost
 
 NETWORKS = ("VisionTransformer", "MobileNetV3Small", "TemporalConvNet")
 FORMS = {"fashion-mnist": (1, 28, 28), "mnist": (1, 28, 28), "cifar10": (3, 32, 32)}

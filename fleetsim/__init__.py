@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from fleetsim.scenario import Scenario, load
     from fleetsim.studies.result import StudyResult, study
     from fleetsim.user.check import check_plugin
-    from fleetsim.user.data.own_dataset import dataset
+    from fleetsim.user.data.user_dataset import dataset
 
 __version__ = "0.1.0"
 __all__ = [
@@ -88,7 +88,7 @@ _HOMES = {
     "Scenario": "fleetsim.scenario",
     "ScenarioError": "fleetsim.errors",
     "check_plugin": "fleetsim.user.check",
-    "dataset": "fleetsim.user.data.own_dataset",
+    "dataset": "fleetsim.user.data.user_dataset",
     "load": "fleetsim.scenario",
     "open_run": "fleetsim.record.saved_run",
     "run": "fleetsim.interactive",

@@ -20,7 +20,7 @@ from fleetsim.learning.torch_settings import TorchSettings
 from fleetsim.run_settings import described
 from fleetsim.scenario import Scenario, load
 from fleetsim.schema.python_data import Overrides, changes_of
-from fleetsim.trackers.named import told_apart, trackers_named
+from fleetsim.trackers.named import names_and_objects, trackers_named
 from fleetsim.user import PluginNames, given_plugin, load_plugins
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def run(  # noqa: D417 - others are described by RunSettings
         "model": model,
     }
     parts = [given_plugin(kind, part) for kind, part in given.items() if part is not None]
-    named, user_trackers = told_apart(trackers)
+    named, user_trackers = names_and_objects(trackers)
     plugins = [
         *load_plugins(plugin),
         *parts,

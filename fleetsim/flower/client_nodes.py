@@ -246,12 +246,12 @@ def _origin(app: App, fault: BaseException) -> tuple[str, BaseException]:
     # Flower wraps what an app raises in an error of its own.
     cause = fault.__cause__ if type(fault).__module__.startswith("flwr") else None
     cause = cause or fault
-    own = [
+    frames = [
         frame
         for frame in traceback.extract_tb(cause.__traceback__)
         if frame.filename.startswith(str(app.folder))
     ]
-    return f"{own[-1].filename}:{own[-1].lineno}" if own else str(app.folder), cause
+    return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else str(app.folder), cause
 
 
 @contextmanager

@@ -151,12 +151,11 @@ class MessageServer:
 
     def pull(self, message_ids: Sequence[str]) -> list[Answer]:
         """Return the answers that have arrived; the next one is waited for if there is none."""
-        wanted = set(message_ids)
-        while not self._pushed.has_mail(wanted):
-            if not self._pushed.awaited(wanted):
+        while not self._pushed.has_mail(message_ids):
+            if not self._pushed.awaited(message_ids):
                 return []
             self._run_until(self._pushed.next_end_s)
-        return self._pushed.take(wanted)
+        return self._pushed.take(message_ids)
 
     def _wait_for_answers(
         self, message_ids: Sequence[str], deadline_s: float | None
@@ -211,10 +210,10 @@ class MessageServer:
     # --- stop and resume --------------------------------------------------------------------------
 
     def _state(self) -> State:
-        own = {"now_s": np.array(self.now_s), "next_task": np.array(self._launcher.next_task)}
+        server = {"now_s": np.array(self.now_s), "next_task": np.array(self._launcher.next_task)}
         return joined(
             {
-                "server": own,
+                "server": server,
                 "rounds": self.rounds.state(),
                 "nodes": self._nodes.state(),
                 "calls": self._calls.state(),

@@ -68,8 +68,8 @@ class PushedMessages:
 
     def take(self, message_ids: Collection[str]) -> list[Answer]:
         """Take the answers to these messages that have arrived, in the order of arrival."""
-        wanted = set(message_ids)
-        return [self._mail.pop(key) for key in list(self._mail) if key in wanted]
+        ids = set(message_ids)
+        return [self._mail.pop(key) for key in list(self._mail) if key in ids]
 
     def give_up(self, message_ids: Collection[str]) -> None:
         """Cut off messages at a timeout: answers never come, and waiting messages never begin."""

@@ -99,8 +99,8 @@ class RoundsOfMessages(RoundRecord):
     def tell(self, metrics: dict[str, Any], *, of_clients: bool) -> None:
         """Take in what the server app measured, or its strategy aggregated from the clients'."""
         if self._open is not None:
-            told = self._open.federated if of_clients else self._open.central
-            told |= metrics
+            known = self._open.federated if of_clients else self._open.central
+            known |= metrics
 
     def close(self, state: Callable[[], State] | None) -> RoundRow | None:
         """Close the open round if it has tasks; None as `state`: tasks in flight, no checkpoint."""

@@ -5,6 +5,7 @@ import logging
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,12 +16,12 @@ from fleetsim.contracts import StopReason
 from fleetsim.engine.tasks.interruption import PartialSettings
 from fleetsim.engine.world import World
 from fleetsim.errors import ScenarioError
-from fleetsim.fleet.population import Fleet, build_fleet
+from fleetsim.fleet.population import build_fleet
 from fleetsim.flower import versions
 from fleetsim.flower.app import App, read_app
 from fleetsim.flower.call_record import CallRecord
 from fleetsim.flower.client_nodes import ClientNodes, errors_of_app
-from fleetsim.flower.grid import flower_grid
+from fleetsim.flower.grid import VirtualGrid, flower_grid
 from fleetsim.flower.message_server import MessageServer, RunStopped
 from fleetsim.flower.rounds_of_messages import RoundsOfMessages
 from fleetsim.flower.server_app import on_virtual_clock
@@ -31,7 +32,7 @@ from fleetsim.kernels.cpu.numerical_platform import resolve
 from fleetsim.learning.global_generators import GlobalGenerators, addressed
 from fleetsim.learning.torch_settings import TorchSettings
 from fleetsim.record.checkpoint import FOLDER
-from fleetsim.record.identity import FlowerRecord, RunIdentity
+from fleetsim.record.identity import FlowerRecord
 from fleetsim.record.manifest import Manifest, PlatformRecord
 from fleetsim.record.manifest import versions as library_versions
 from fleetsim.record.recorder import RunRecorder
@@ -100,31 +101,44 @@ def run(
     with held_folder(settings, begins, platform, scenario=scenario.to_yaml()) as (folder, manifest):
         if manifest.status == "done":
             return open_run(folder)
-        with _own_modules(app.folder):
-            runner = _AppRun(
-                app,
-                scenario,
-                fleet,
-                folder,
-                manifest.identity,
-                settings,
-                stops_at_errors=on_client_error == "stop",
+        where = folder.absolute()  # the app may leave the current folder
+        recorder, state = RunRecorder.resume(
+            where, run=manifest.identity, every_rounds=scenario.checkpoint.every_rounds
+        )
+        if state is not None and not app.settings.keep_replies:
+            raise ScenarioError(
+                f"{where}: was run with tool.fleetsim.keep_replies = false and cannot be resumed;"
+                " run afresh"
             )
+        calls = CallRecord(where / FOLDER, is_kept=app.settings.keep_replies)
+        with _app_modules(app.folder):
+            nodes = ClientNodes(
+                app,
+                _loaded(app, app.client_app, scenario.seed),
+                num_clients=size,
+                seed=scenario.seed,
+                stops_at_errors=on_client_error == "stop",
+                on_note=settings.on_note,
+            )
+            world = World(fleet, scenario.server.eligibility)
+            rounds = RoundsOfMessages(world, recorder, app.settings, settings.on_progress)
+            server = MessageServer(scenario, world, nodes, rounds, calls, state)
+            grid = flower_grid(server, calls, num_clients=size)
             done = run_recorded(
-                runner.run,
-                runner.server,
-                runner.recorder,
-                Following(runner.recorder, ()),
+                partial(_serve, app, server, grid, scenario.seed),
+                server,
+                recorder,
+                Following(recorder, ()),
                 folder,
                 manifest,
                 selector=TRAINER,
             )
-        runner.calls.clear()
+        calls.clear()
         return done
 
 
 @contextmanager
-def _own_modules(folder: Path) -> Iterator[None]:
+def _app_modules(folder: Path) -> Iterator[None]:
     """Find modules in an app's folder within the block, and forget them for the next run."""
     before = list(sys.path)
     sys.path.insert(0, str(folder))
@@ -138,77 +152,42 @@ def _own_modules(folder: Path) -> Iterator[None]:
                 del sys.modules[name]
 
 
-class _AppRun:
-    def __init__(
-        self,
-        app: App,
-        scenario: Scenario,
-        fleet: Fleet,
-        folder: Path,
-        identity: RunIdentity,
-        settings: RunFolderSettings,
-        *,
-        stops_at_errors: bool,
-    ) -> None:
-        folder = folder.absolute()  # the app may leave the current folder
-        self._app, self._seed = app, scenario.seed
-        every_rounds = scenario.checkpoint.every_rounds
-        self.recorder, state = RunRecorder.resume(folder, run=identity, every_rounds=every_rounds)
-        if state is not None and not app.settings.keep_replies:
-            raise ScenarioError(
-                f"{folder}: was run with tool.fleetsim.keep_replies = false and cannot be resumed;"
-                " run afresh"
-            )
-        self.calls = CallRecord(folder / FOLDER, is_kept=app.settings.keep_replies)
-        self._nodes = ClientNodes(
-            app,
-            self._loaded(app.client_app),
-            num_clients=fleet.size,
-            seed=scenario.seed,
-            stops_at_errors=stops_at_errors,
-            on_note=settings.on_note,
-        )
-        world = World(fleet, scenario.server.eligibility)
-        rounds = RoundsOfMessages(world, self.recorder, app.settings, settings.on_progress)
-        self.server = MessageServer(scenario, world, self._nodes, rounds, self.calls, state)
-        self._grid = flower_grid(self.server, self.calls, num_clients=fleet.size)
-
-    def run(self) -> StopReason:
-        """Run the server app to its end, or until a stop rule of the scenario holds."""
-        records = versions.module("flwr.app", "flwr.common")
-        context = records.Context(
-            run_id=versions.RUN_ID,
-            node_id=versions.SERVER_NODE,
-            node_config={},
-            state=records.RecordDict(),
-            run_config=dict(self._app.config),
-        )
-        try:
-            with (
-                addressed(self._seed, "flower/server-app", on_cuda=torch.cuda.is_available()),
-                on_virtual_clock(self._grid),
-                errors_of_app(self._app, "the ServerApp"),
-            ):
-                self._loaded(self._app.server_app)(self._grid, context)
-        except RunStopped as stopped:
-            return stopped.reason
-        if self._grid.fault is not None:
-            raise self._grid.fault
-        self.server.end()
-        return StopReason(
-            "app", f"the server app has returned after {self.server.num_rounds} round(s)"
-        )
-
-    def _loaded(self, reference: str) -> Any:
-        module, _, attributes = reference.partition(":")
+def _serve(app: App, server: MessageServer, grid: VirtualGrid, seed: int) -> StopReason:
+    """Run the server app to its end, or until a stop rule of the scenario holds."""
+    records = versions.module("flwr.app", "flwr.common")
+    context = records.Context(
+        run_id=versions.RUN_ID,
+        node_id=versions.SERVER_NODE,
+        node_config={},
+        state=records.RecordDict(),
+        run_config=dict(app.config),
+    )
+    try:
         with (
-            addressed(self._seed, "flower/import", on_cuda=torch.cuda.is_available()),
-            errors_of_app(self._app, f"{reference}, as it was imported,"),
+            addressed(seed, "flower/server-app", on_cuda=torch.cuda.is_available()),
+            on_virtual_clock(grid),
+            errors_of_app(app, "the ServerApp"),
         ):
-            result: Any = importlib.import_module(module)
-            for attribute in attributes.split("."):
-                result = getattr(result, attribute)
-            return result
+            _loaded(app, app.server_app, seed)(grid, context)
+    except RunStopped as stopped:
+        return stopped.reason
+    if grid.fault is not None:
+        raise grid.fault
+    server.end()
+    return StopReason("app", f"the server app has returned after {server.num_rounds} round(s)")
+
+
+def _loaded(app: App, reference: str, seed: int) -> Any:
+    """Return the object that an app's reference means."""
+    module, _, attributes = reference.partition(":")
+    with (
+        addressed(seed, "flower/import", on_cuda=torch.cuda.is_available()),
+        errors_of_app(app, f"{reference}, as it was imported,"),
+    ):
+        result: Any = importlib.import_module(module)
+        for attribute in attributes.split("."):
+            result = getattr(result, attribute)
+        return result
 
 
 def _manifest_of(app: App, scenario: Scenario, version: str, platform: PlatformRecord) -> Manifest:

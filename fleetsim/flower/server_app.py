@@ -69,8 +69,8 @@ def _telling_start(start: Callable[..., Any]) -> Callable[..., Any]:
         if not isinstance(grid, VirtualGrid):
             return start(*args, **kwargs)
         if evaluate is not None:
-            own = _tells(grid, evaluate, _plain, of_clients=False)
-            given.arguments["evaluate_fn"] = own
+            evaluate = _tells(grid, evaluate, _plain, of_clients=False)
+            given.arguments["evaluate_fn"] = evaluate
         strategy = given.arguments["self"]
         aggregate = _tells(grid, strategy.aggregate_evaluate, _plain, of_clients=True)
         with mock.patch.object(strategy, "aggregate_evaluate", aggregate):
@@ -238,14 +238,14 @@ def _tells(
 ) -> Callable[..., Any]:
     """Return a call that tells the grid the metrics in its result, if it has any."""
 
-    def told(*args: Any, **kwargs: Any) -> Any:
+    def telling(*args: Any, **kwargs: Any) -> Any:
         result = call(*args, **kwargs)
         metrics = metrics_of(result)
         if metrics is not None:
             grid.tell(metrics, of_clients=of_clients)
         return result
 
-    return told
+    return telling
 
 
 def _telling(
@@ -253,8 +253,8 @@ def _telling(
 ) -> Callable[..., Any]:
     """Return a call whose strategy, found among its arguments, tells the grid."""
 
-    def told(*args: Any, **kwargs: Any) -> Any:
+    def telling(*args: Any, **kwargs: Any) -> Any:
         _telling_strategy(grid, strategy_of(*args, **kwargs))
         return call(*args, **kwargs)
 
-    return told
+    return telling

@@ -136,7 +136,7 @@ def _require_memory(scenario: Scenario, document: Document) -> None:
 
 def _settings_of(plugins: Sequence[Plugin]) -> AbstractContextManager[None]:
     """Return a context for checks of settings, which may be a user's."""
-    names = ", ".join(plugin.said for plugin in plugins if not plugin.replaces_any)
+    names = ", ".join(plugin.label for plugin in plugins if not plugin.replaces_any)
     return own_code(f"{names}: its Settings") if names else nullcontext()
 
 

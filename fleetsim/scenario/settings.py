@@ -204,7 +204,7 @@ class Scenario(Settings):
         if plugin is None:
             return build_selector(self.server.selector)
         settings = self.server.selector
-        return guarded(plugin.build(settings), plugin.build(settings), plugin.said)
+        return guarded(plugin.build(settings), plugin.build(settings), plugin.label)
 
     @property
     def selector_plugin(self) -> Plugin | None:

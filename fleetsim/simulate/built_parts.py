@@ -66,7 +66,7 @@ def user_part(scenario: Scenario, kind: str) -> UserPart | None:
             module_name, _, name = plugin.name.partition(":")
             part = getattr(sys.modules.get(module_name), name, None)
             module = sys.modules.get(getattr(part, "__module__", module_name))
-            return UserPart(plugin.said, getattr(module, "__file__", None))
+            return UserPart(plugin.label, getattr(module, "__file__", None))
     return None
 
 

@@ -217,7 +217,7 @@ def _cells(
     shared = list(_overrides(data.get("overrides", {}), ("overrides",), document))
     cells: dict[tuple[str, str], Scenario] = {}
     problems: dict[str, None] = {}
-    unnamed = {plugin.said: plugin for plugin in plugins if plugin.kind.key_path is not None}
+    unnamed = {plugin.label: plugin for plugin in plugins if plugin.kind.key_path is not None}
     for condition in conditions:
         for arm in settings.arms:
             of_arm = _overrides(data["arms"][arm], ("arms", arm), document)
@@ -225,7 +225,7 @@ def _cells(
             try:
                 used_plugins = _named(plugins, base, changes)
                 for plugin in used_plugins:
-                    unnamed.pop(plugin.said, None)
+                    unnamed.pop(plugin.label, None)
                 cells[condition.label, arm] = load(
                     base, changes, seed=settings.seeds[0], plugin=used_plugins
                 )
@@ -234,7 +234,7 @@ def _cells(
     for plugin in unnamed.values():
         key = spelled((*(plugin.kind.key_path or ()), "kind"))
         raise ScenarioError(
-            f"{plugin.said}: no arm has it; set {key}: {plugin.word} in one, or leave the plug-in"
+            f"{plugin.label}: no arm has it; set {key}: {plugin.word} in one, or leave the plug-in"
             " out",
             *list(problems)[: MAX_LINES - 1],
         )

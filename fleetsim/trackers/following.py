@@ -80,8 +80,8 @@ def _reason(fault: Exception) -> str:
 
 def _call(tracker: Tracker, method: str, call: Callable[[], None]) -> None:
     """Call a tracker's method."""
-    is_own = not type(tracker).__module__.startswith("fleetsim.")
-    error = PluginError if is_own else TrackerError
+    is_users = not type(tracker).__module__.startswith("fleetsim.")
+    error = PluginError if is_users else TrackerError
     what = f"tracker {type(tracker).__name__}.{method}"
     try:
         with own_code(what, error):

@@ -9,12 +9,12 @@ from fleetsim.contracts import RoundRow
 
 def metrics_of(row: RoundRow) -> dict[str, float]:
     """Return the numbers of a round by column, without the round; null and text are left out."""
-    found = {
+    numbers = {
         name: float(value)
         for name, value in row._asdict().items()
         if name != "round" and isinstance(value, bool | int | float)
     }
-    return {name: value for name, value in found.items() if math.isfinite(value)}
+    return {name: value for name, value in numbers.items() if math.isfinite(value)}
 
 
 def flat(data: Mapping[str, Any]) -> dict[str, Any]:

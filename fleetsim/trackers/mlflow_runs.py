@@ -38,11 +38,11 @@ class MLflow:
     def begin(self, run: TrackedRun) -> None:
         """Make the run, or find it again, with the scenario and the versions."""
         self._client = client = self._new_client(uri := self._uri(), uri)
-        found = client.get_experiment_by_name(run.name)
-        experiment = client.create_experiment(run.name) if found is None else found.experiment_id
-        known = client.search_runs([experiment], f"tags.`{_TAG}` = '{run.identity}'")
-        if known:
-            self._run_id = known[0].info.run_id
+        known = client.get_experiment_by_name(run.name)
+        experiment = client.create_experiment(run.name) if known is None else known.experiment_id
+        runs = client.search_runs([experiment], f"tags.`{_TAG}` = '{run.identity}'")
+        if runs:
+            self._run_id = runs[0].info.run_id
             client.update_run(self._run_id, "RUNNING")
             return
         tags = {

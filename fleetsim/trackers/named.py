@@ -22,7 +22,9 @@ NAMED: Mapping[str, tuple[str, str]] = MappingProxyType(
 The constructor imports the library."""
 
 
-def told_apart(given: Iterable[str | Tracker | type[Tracker]]) -> tuple[list[str], list[object]]:
+def names_and_objects(
+    given: Iterable[str | Tracker | type[Tracker]],
+) -> tuple[list[str], list[object]]:
     """Return the names and the objects or classes among trackers of both forms."""
     if isinstance(given, str):
         raise ScenarioError(f"trackers = {quoted(given)}: a list of trackers is wanted")

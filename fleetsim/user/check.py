@@ -44,16 +44,20 @@ def check_plugin(
     Raises:
         ScenarioError: one line on the first fault.
     """
-    found = _found(plugin, kind)
-    made_with = _settings(found, settings)
-    calls = WatchedCalls(found.said, on_note)
+    chosen = _plugin_of(plugin, kind)
+    changes = changes_of(settings, {}, keys=(), call=check_plugin)
+    document = overrides.apply(document_of({"kind": chosen.word}, chosen.label), changes)
+    made_with = chosen.checked(document)
+    calls = WatchedCalls(chosen.label, on_note)
     # Once more: its module may have imported torch.
     with turn(TorchSettings):
-        found.kind.check(lambda: calls.watched("making it", lambda: found.build(made_with)), calls)
-    return found.kind.name
+        chosen.kind.check(
+            lambda: calls.watched("making it", lambda: chosen.build(made_with)), calls
+        )
+    return chosen.kind.name
 
 
-def _found(plugin: Any, word: str | None) -> Plugin:
+def _plugin_of(plugin: Any, word: str | None) -> Plugin:
     """Return a plug-in of any form."""
     if isinstance(plugin, Plugin):
         return plugin
@@ -65,25 +69,12 @@ def _found(plugin: Any, word: str | None) -> Plugin:
     kind: type[PluginKind] | None = None if word is None else kind_named(word, name)
     if cls is plugin:
         return of_class_or_function(kind, cls, name, name)
-    kind = kind or kind_of(cls, name, name)
-    return wrapped(kind, cls, name, name, _copies(plugin, name))
 
-
-def _copies(given: Any, said: str) -> Callable[[Any], Any]:
-    """Return a function that makes copies of an object."""
-
-    def make(settings: Any) -> Any:
+    def copied(settings: Any) -> Any:
         try:
-            return copy.deepcopy(given)
+            return copy.deepcopy(plugin)
         except Exception as fault:
             message = f"cannot be copied ({type(fault).__name__}: {fault}); give its class"
-            raise refused(said, message) from fault
+            raise refused(name, message) from fault
 
-    return make
-
-
-def _settings(plugin: Plugin, given: Overrides | Mapping[str, Any]) -> Any:
-    """Return the settings of a plug-in."""
-    changes = changes_of(given, {}, keys=(), call=check_plugin)
-    document = overrides.apply(document_of({"kind": plugin.word}, plugin.said), changes)
-    return plugin.checked(document)
+    return wrapped(kind or kind_of(cls, name, name), cls, name, name, copied)

@@ -13,22 +13,22 @@ from fleetsim.errors import ScenarioError
 from fleetsim.host import paths
 
 
-def name_of(found: Any) -> str:
+def name_of(definition: Any) -> str:
     """Return `MODULE:NAME` of a class or function.
 
     >>> name_of(Path)
     'pathlib:Path'
     """
-    return f"{found.__module__}:{found.__qualname__}"
+    return f"{definition.__module__}:{definition.__qualname__}"
 
 
-def source_sha256(found: Any) -> str | None:
+def source_sha256(definition: Any) -> str | None:
     """Return the SHA-256 of the file that defines a class or function; None without such a file.
 
-    `found` may be None.
+    `definition` may be None.
     """
     try:
-        path = inspect.getsourcefile(found)
+        path = inspect.getsourcefile(definition)
     except (TypeError, OSError):
         # Raised for a class written in a notebook, at a prompt, or in C.
         return None
@@ -37,20 +37,20 @@ def source_sha256(found: Any) -> str | None:
     return hashlib.sha256(paths.read(Path(path), ScenarioError)).hexdigest()
 
 
-def version(found: Any) -> str | None:
+def version(definition: Any) -> str | None:
     """Return the version of the module of a class or function, None if it has none.
 
-    `found` may be None. A version is `__version__` of the module or of its package, or the version
-    of the distribution that installed it.
+    `definition` may be None. A version is `__version__` of the module or of its package, or the
+    version of the distribution that installed it.
     """
-    if found is None:
+    if definition is None:
         return None
-    parts = str(found.__module__).split(".")
+    parts = str(definition.__module__).split(".")
     for length in range(len(parts), 0, -1):
         module = sys.modules.get(".".join(parts[:length]))
-        said = vars(module).get("__version__") if module is not None else None
-        if isinstance(said, str):
-            return said
+        declared = vars(module).get("__version__") if module is not None else None
+        if isinstance(declared, str):
+            return declared
     owners = sorted(set(_distributions().get(parts[0], [])))
     return metadata.version(owners[0]) if len(owners) == 1 else None
 

@@ -34,25 +34,25 @@ KINDS: Mapping[str, type[PluginKind]] = MappingProxyType(
 """Every kind, in the order of the scenario's readers: who, how, on what."""
 
 
-def kind_named(word: str, said: str) -> type[PluginKind]:
+def kind_named(word: str, label: str) -> type[PluginKind]:
     """Return the kind of a name."""
     if word not in KINDS:
         message = f"{quoted(word)} is no kind of plug-in; {', '.join(KINDS)} are"
-        raise refused(said, f"{message}{did_you_mean(word, KINDS)}")
+        raise refused(label, f"{message}{did_you_mean(word, KINDS)}")
     return KINDS[word]
 
 
-def kind_of(found: object, said: str, name: str) -> type[PluginKind]:
+def kind_of(cls: object, label: str, name: str) -> type[PluginKind]:
     """Return the only kind that claims a class."""
-    claiming = [kind for kind in KINDS.values() if kind.claims(found)]
+    claiming = [kind for kind in KINDS.values() if kind.claims(cls)]
     if len(claiming) == 1:
         return claiming[0]
     if claiming:
         kinds = " and ".join(kind.noun for kind in claiming)
         message = f"has methods of {kinds}; say which it is: --plugin {claiming[0].name}={name}"
-        raise refused(said, message)
+        raise refused(label, message)
     each = ", ".join(f"{kind.name} ({', '.join(sorted(kind.marks))})" for kind in KINDS.values())
     message = (
         f"has no method by which a kind is known: {each}; write one, or say the kind: --plugin"
     )
-    raise refused(said, f"{message} KIND={name}")
+    raise refused(label, f"{message} KIND={name}")

@@ -47,24 +47,24 @@ def load_plugins(named: PluginNames) -> tuple[Plugin, ...]:
 
 def load_plugin(name: str) -> Plugin:
     """Import the module of `MODULE:NAME` or `KIND=MODULE:NAME`; return the class as a plug-in."""
-    said = f"--plugin {name}"
-    word, is_said, plain = name.rpartition("=")
-    kind = kind_named(word, said) if is_said else None
-    module_name, _, found_name = plain.partition(":")
-    is_word = all(part.isidentifier() for part in (*module_name.split("."), found_name))
+    label = f"--plugin {name}"
+    word, has_kind, plain = name.rpartition("=")
+    kind = kind_named(word, label) if has_kind else None
+    module_name, _, attribute = plain.partition(":")
+    is_word = all(part.isidentifier() for part in (*module_name.split("."), attribute))
     if not is_word or module_name.endswith(".py"):
         message = "must be MODULE:CLASS, such as mine:Mine for class Mine of mine.py"
-        raise refused(said, message)
-    module = _imported(module_name, said)
-    found = vars(module).get(found_name)
-    is_function = inspect.isfunction(found) and (kind is None or kind.takes_functions)
-    if not isinstance(found, type) and not is_function:
-        message = "has no class" if found is None else "means no class by"
+        raise refused(label, message)
+    module = _imported(module_name, label)
+    definition = vars(module).get(attribute)
+    is_function = inspect.isfunction(definition) and (kind is None or kind.takes_functions)
+    if not isinstance(definition, type) and not is_function:
+        message = "has no class" if definition is None else "means no class by"
         classes = [key for key, value in vars(module).items() if isinstance(value, type)]
         place = getattr(module, "__file__", None) or module_name
-        hint = did_you_mean(found_name, classes)
-        raise refused(said, f"{place} {message} {quoted(found_name)}{hint}")
-    return of_class_or_function(kind, found, plain, said)
+        hint = did_you_mean(attribute, classes)
+        raise refused(label, f"{place} {message} {quoted(attribute)}{hint}")
+    return of_class_or_function(kind, definition, plain, label)
 
 
 def given_plugin(word: str, given: Any) -> Plugin:
@@ -78,13 +78,13 @@ def given_plugin(word: str, given: Any) -> Plugin:
     if isinstance(given, type) or is_function:
         name = identity.name_of(given)
         return of_class_or_function(kind, given, name, f"{word} {name}")
-    part, name, found = kind.of_object(given)
-    said = f"{word} {name}"
+    part, name, definition = kind.of_object(given)
+    label = f"{word} {name}"
 
     def make(settings: Settings) -> object:
         return copy.deepcopy(part) if kind.copies_objects else part
 
-    return wrapped(kind, found, name, said, make)
+    return wrapped(kind, definition, name, label, make)
 
 
 def refuse_missing(document: Document, plugins: Sequence[Plugin]) -> None:
@@ -96,7 +96,7 @@ def refuse_missing(document: Document, plugins: Sequence[Plugin]) -> None:
         key = (*kind.key_path, "kind")
         word = value_at(document, key)
         if isinstance(word, str) and ":" in word and (kind.name, word) not in known:
-            message = f"is no {kind.name} of fleetsim's; {kind.way_out(word)}"
+            message = f"is no {kind.name} of fleetsim's; {kind.hint(word)}"
             raise ScenarioError(faults.line(document, key, message))
 
 
@@ -109,55 +109,66 @@ def refuse_two(plugins: Sequence[Plugin]) -> None:
         place = (plugin.kind.name, "" if plugin.replaces_any else plugin.word)
         other = by_place.setdefault(place, plugin)
         if other is not plugin:
-            message = f"and {other.said} are both the {spelled(plugin.kind.key_path)}"
-            raise ScenarioError(f"{plugin.said} {message}; leave out one of the two")
+            message = f"and {other.label} are both the {spelled(plugin.kind.key_path)}"
+            raise ScenarioError(f"{plugin.label} {message}; leave out one of the two")
 
 
-def of_class_or_function(kind: type[PluginKind] | None, found: Any, name: str, said: str) -> Plugin:
-    """Return a class or function as a plug-in, of the kind that it is if none is said."""
-    if not isinstance(found, type):
-        of_kind = kind or _kind_of_function(found, name, said)
-        return wrapped(of_kind, found, name, said, lambda _: of_kind.of_function(found))
-    of_kind = kind or kind_of(found, said, name)
-    settings = getattr(found, "Settings", None)
+def of_class_or_function(
+    kind: type[PluginKind] | None, definition: Any, name: str, label: str
+) -> Plugin:
+    """Return a class or function as a plug-in, of the kind that it is if none is given."""
+    if not isinstance(definition, type):
+        of_kind = kind or _kind_of_function(definition, name, label)
+        return wrapped(of_kind, definition, name, label, lambda _: of_kind.of_function(definition))
+    of_kind = kind or kind_of(definition, label, name)
+    settings = getattr(definition, "Settings", None)
     if settings is None:
-        return wrapped(of_kind, found, name, said, lambda _: of_kind.of_class(found, None))
-    word, own = _checked_settings(settings, of_kind, said)
-    return wrapped(of_kind, found, name, said, partial(of_kind.of_class, found), word=word, own=own)
+        return wrapped(of_kind, definition, name, label, lambda _: of_kind.of_class(definition))
+    known = _checked_settings(settings, of_kind, label)
+    return wrapped(of_kind, definition, name, label, partial(of_kind.of_class, definition), *known)
 
 
-def _kind_of_function(function: Callable[..., Any], name: str, said: str) -> type[PluginKind]:
+def _kind_of_function(function: Callable[..., Any], name: str, label: str) -> type[PluginKind]:
     """Return the only kind that may be meant by a function, by the arguments that it takes."""
     able = [kind for kind in KINDS.values() if kind.takes_functions]
     taking = [kind for kind in able if kind.claims_function(function)] or able
     if len(taking) == 1:
         return taking[0]
     words = " or ".join(f"--plugin {kind.name}={name}" for kind in taking)
-    raise refused(said, f"is a function, which does not tell its kind; say {words}")
+    raise refused(label, f"is a function, which does not tell its kind; say {words}")
 
 
 def wrapped(
     kind: type[PluginKind],
-    found: Any,
+    definition: Any,
     name: str,
-    said: str,
+    label: str,
     make: Callable[[Any], object],
-    *,
     word: str | None = None,
-    own: type[Settings] | None = None,
+    user_settings: type[Settings] | None = None,
 ) -> Plugin:
     """Return the plug-in of a class or function, with settings that know it."""
-    with own_code(f"{said}: its Settings"):
-        settings = _settings(kind, name, own)
+    with own_code(f"{label}: its Settings"):
+        settings = user_settings
+        if settings is None:
+            literal: Any = Literal  # its value is known only at run time
+            of_kind: Any = (literal[name], name)
+            doc = f"The {kind.name} {name}."
+            settings = create_model(
+                "ReplacementSettings", __base__=kind.settings_base, __doc__=doc, kind=of_kind
+            )
+        elif kind.settings_base is not Settings:
+            bases = (settings, kind.settings_base)
+            settings = create_model(settings.__name__, __base__=bases, __doc__=settings.__doc__)
     plugin = Plugin(
         name,
         kind=kind,
-        said=said,
+        label=label,
         word=name if word is None else word,
         settings=settings,
-        replaces_any=own is None,
-        source_sha256=identity.source_sha256(found),
-        version=identity.version(found),
+        replaces_any=user_settings is None,
+        source_sha256=identity.source_sha256(definition),
+        version=identity.version(definition),
         make=make,
     )
     if issubclass(settings, PluginSettings):
@@ -165,28 +176,14 @@ def wrapped(
     return plugin
 
 
-def _settings(kind: type[PluginKind], name: str, own: type[Settings] | None) -> type[Settings]:
-    """Return the settings that stand in the scenario: of the user, of fleetsim, or of both."""
-    if own is None:
-        literal: Any = Literal  # its value is known only at run time
-        of_kind: Any = (literal[name], name)
-        doc = f"The {kind.name} {name}."
-        return create_model(
-            "ReplacementSettings", __base__=kind.settings_base, __doc__=doc, kind=of_kind
-        )
-    if kind.settings_base is Settings:
-        return own
-    return create_model(own.__name__, __base__=(own, kind.settings_base), __doc__=own.__doc__)
-
-
-def _imported(module_name: str, said: str) -> ModuleType:
+def _imported(module_name: str, label: str) -> ModuleType:
     here = str(Path.cwd())
     if here not in sys.path:
         # Last: no file in the current folder may hide an installed module.
         sys.path.append(here)
     before = dict(os.environ)
     try:
-        with own_code(f"{said}: importing {module_name}"):
+        with own_code(f"{label}: importing {module_name}"):
             module = importlib.import_module(module_name)
     except PluginError as fault:
         cause = fault.__cause__
@@ -194,28 +191,28 @@ def _imported(module_name: str, said: str) -> ModuleType:
         if missing is None or not f"{module_name}.".startswith(f"{missing}."):
             raise
         message = f"there is no module {quoted(missing)}, neither in {here} nor installed"
-        raise refused(said, message) from cause
+        raise refused(label, message) from cause
     set_here = {key: value for key, value in os.environ.items() if before.get(key) != value}
     # The end of a run restores the environment, and a module is imported once.
     os.environ.update(_ENVIRONMENT.setdefault(module_name, set_here))
     return module
 
 
-def _checked_settings(own: Any, kind: type[PluginKind], said: str) -> tuple[str, type[Settings]]:
+def _checked_settings(given: Any, kind: type[PluginKind], label: str) -> tuple[str, type[Settings]]:
     """Return the word of the kind of a class's settings, and these settings."""
-    if not (isinstance(own, type) and issubclass(own, Settings)):
-        raise refused(said, "its Settings must be a subclass of fleetsim.settings.Settings")
-    field = own.model_fields.get("kind")
+    if not (isinstance(given, type) and issubclass(given, Settings)):
+        raise refused(label, "its Settings must be a subclass of fleetsim.settings.Settings")
+    field = given.model_fields.get("kind")
     literal = field.annotation if field is not None else None
     words = get_args(literal) if get_origin(literal) is Literal else ()
     if len(words) != 1 or not isinstance(words[0], str) or ":" in words[0]:
         message = "its Settings need one kind of their own without a colon, kind: Literal['mine']"
-        raise refused(said, message)
+        raise refused(label, message)
     if words[0] in kind.bundled:
         message = f"kind {quoted(words[0])} is {kind.noun} of fleetsim's; choose another word"
-        raise refused(said, message)
+        raise refused(label, message)
     known = {*dir(kind.settings_base)} - {*dir(Settings), "kind"}
-    taken = sorted(known & {*own.model_fields})
+    taken = sorted(known & {*given.model_fields})
     if taken:
-        raise refused(said, f"its Settings have a key {quoted(taken[0])}; choose another word")
-    return words[0], own
+        raise refused(label, f"its Settings have a key {quoted(taken[0])}; choose another word")
+    return words[0], given

@@ -21,7 +21,7 @@ class Plugin:
     name: str
     """`MODULE:NAME`."""
     kind: type[PluginKind]
-    said: str
+    label: str
     """Name and its origin, for messages: `--plugin mine:Mine`, or `aggregator mine:Mine`."""
     word: str
     """Its `kind` in the scenario."""
@@ -39,17 +39,17 @@ class Plugin:
     def build(self, settings: Settings) -> Any:
         """Return a new object with these settings."""
         call = f"{self.name.partition(':')[2]}({'' if self.replaces_any else 'settings'})"
-        with own_code(f"{self.said}: {call}"):
+        with own_code(f"{self.label}: {call}"):
             made = self.make(settings)
-        with own_code(f"{self.said}: a look at its methods"):
+        with own_code(f"{self.label}: a look at its methods"):
             message = self.kind.fault(made)
         if message is not None:
-            raise refused(self.said, message)
+            raise refused(self.label, message)
         return made
 
     def checked(self, document: Document) -> Settings:
         """Return a document with the keys of its settings as settings."""
-        with own_code(f"{self.said}: its Settings"):
+        with own_code(f"{self.label}: its Settings"):
             return faults.check(self.settings, document)
 
     def placed(self, document: Document) -> Document:
@@ -63,7 +63,7 @@ class Plugin:
         key = (*place, "kind")
         if not self.replaces_any:
             message = (
-                f"{self.said} is the {self.kind.name} of kind {quoted(self.word)}, which the"
+                f"{self.label} is the {self.kind.name} of kind {quoted(self.word)}, which the"
                 f" scenario does not use; add --set {spelled(key)}={self.word}, or leave out"
                 " --plugin"
             )
@@ -71,7 +71,7 @@ class Plugin:
         for at, words in document.places.items():
             if isinstance(words, str) and _is_about(document, at, place):
                 raise ScenarioError(
-                    f"{words}: has no effect, {self.said} has no Settings and replaces"
+                    f"{words}: has no effect, {self.label} has no Settings and replaces"
                     f" {spelled(place)}; leave out one of the two"
                 )
         return replace(document, data=_with(document.data, place, {"kind": self.word}))

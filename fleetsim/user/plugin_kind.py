@@ -45,6 +45,8 @@ class PluginKind(ABC):
     changes no result."""
     protocol: ClassVar[type]
     """Protocol in `fleetsim.contracts` that it must satisfy."""
+    optional_protocol: ClassVar[type] = object
+    """Protocol whose methods it may have besides."""
     optional: ClassVar[frozenset[str]] = frozenset()
     """Methods of the Protocol that may be left out, all together."""
     marks: ClassVar[frozenset[str]]
@@ -64,9 +66,9 @@ class PluginKind(ABC):
     the same one. False: on the object itself, which the kind's Protocol sets up anew."""
 
     @classmethod
-    def claims(cls, found: object) -> bool:
+    def claims(cls, given: object) -> bool:
         """Return whether a class is recognisably of this kind: it has a method that marks it."""
-        return isinstance(found, type) and any(hasattr(found, mark) for mark in cls.marks)
+        return isinstance(given, type) and any(hasattr(given, mark) for mark in cls.marks)
 
     @classmethod
     def of_function(cls, function: Callable[..., Any]) -> object:
@@ -83,14 +85,14 @@ class PluginKind(ABC):
         return given, identity.name_of(type(given)), type(given)
 
     @classmethod
-    def way_out(cls, word: str) -> str:
+    def hint(cls, word: str) -> str:
         """Return how to give the plug-in that a scenario asks for by its word."""
         return f"if you know it, give it with --plugin {word}"
 
     @classmethod
-    def of_class(cls, found: type, settings: Settings | None) -> object:
+    def of_class(cls, definition: type, settings: Settings | None = None) -> object:
         """Return a new object of the user's class, made with its settings if it has some."""
-        return found() if settings is None else found(settings)
+        return definition() if settings is None else definition(settings)
 
     @classmethod
     def claims_function(cls, function: Callable[..., Any]) -> bool:
@@ -127,15 +129,16 @@ class PluginKind(ABC):
 
     @classmethod
     def methods(cls) -> dict[str, list[str]]:
-        """Return the methods of the Protocol, with the names of the arguments of each."""
+        """Return the methods of the Protocols, with the names of the arguments of each."""
         return {
             name: list(inspect.signature(method).parameters)[1:]
-            for name, method in vars(cls.protocol).items()
+            for protocol in (cls.protocol, cls.optional_protocol)
+            for name, method in vars(protocol).items()
             if inspect.isfunction(method) and not name.startswith("_")
         }
 
     @classmethod
     def has(cls, made: object, name: str) -> bool:
-        """Return whether an object has a method of its own, not the Protocol's empty one."""
-        stub = vars(cls.protocol)[name]
+        """Return whether an object has a method of its own, not a Protocol's empty one."""
+        stub = vars(cls.protocol).get(name) or vars(cls.optional_protocol)[name]
         return getattr(type(made), name, None) is not stub and callable(getattr(made, name, None))

@@ -5,6 +5,7 @@ import dataclasses
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,9 @@ from fleetsim.learning.models.model_fault import ModelFaultError
 class WatchedCalls:
     """Calls of the methods of a plug-in, of which everything that they must not do is refused."""
 
-    def __init__(self, said: str, on_note: Callable[[str], None] | None = None) -> None:
-        """Watch the plug-in that messages call `said`; `on_note` gets what is found out."""
-        self.said = said
+    def __init__(self, label: str, on_note: Callable[[str], None] | None = None) -> None:
+        """Watch the plug-in that messages call `label`; `on_note` gets what is found out."""
+        self.label = label
         self.on_note = on_note
 
     def call(
@@ -49,7 +50,7 @@ class WatchedCalls:
     def watched(self, name: str, function: Callable[[], Any]) -> Any:
         """Return the answer of a function that calls code of the plug-in."""
         watch, num_modules = GeneratorWatch(), len(sys.modules)
-        with own_code(f"{self.said}: {name}"):
+        with own_code(f"{self.label}: {name}"):
             answer = function()
         # A library that is imported on the way may draw, too.
         for library in watch.drawn() if len(sys.modules) == num_modules else ():
@@ -59,9 +60,9 @@ class WatchedCalls:
             )
         return answer
 
-    def refused(self, says: str) -> ScenarioError:
+    def refused(self, message: str) -> ScenarioError:
         """Return the error about this plug-in."""
-        return refused(self.said, says)
+        return refused(self.label, message)
 
 
 class TwinCalls:
@@ -71,18 +72,18 @@ class TwinCalls:
     of the class share, make two answers of one question.
     """
 
-    def __init__(self, own: Any, second: Any, said: str) -> None:
-        """Ask `own` and, until `leave_second`, `second`; `said` names the plug-in.
+    def __init__(self, first: Any, second: Any, label: str) -> None:
+        """Ask `first` and, until `leave_second`, `second`; `label` names the plug-in.
 
         There is no second one of an object that is used itself.
         """
-        self._own = own
-        self._second = None if second is own else second
-        self._calls = WatchedCalls(said)
+        self._first = first
+        self._second = None if second is first else second
+        self._calls = WatchedCalls(label)
 
     def ask(self, method: str, *arguments: Any) -> Any:
         """Return the answer of a method."""
-        answer = self._calls.watched(method, lambda: getattr(self._own, method)(*arguments))
+        answer = self._calls.watched(method, lambda: getattr(self._first, method)(*arguments))
         if self._second is not None:
             second = self._second
             again = self._calls.watched(method, lambda: getattr(second, method)(*arguments))
@@ -96,6 +97,17 @@ class TwinCalls:
     def leave_second(self) -> None:
         """Ask the first object alone from now on."""
         self._second = None
+
+
+class CalledThrough:
+    """Object of the user's whose methods are called by a function of their name and arguments."""
+
+    def __init__(self, part: Any, call: Callable[..., Any]) -> None:
+        self._part, self._call = part, call
+
+    def __getattr__(self, name: str) -> Any:
+        result = getattr(self._part, name)
+        return partial(self._call, name) if callable(result) else result
 
 
 def same(one: Any, two: Any) -> bool:
@@ -122,15 +134,15 @@ def same(one: Any, two: Any) -> bool:
     return bool(one == two or (one != one and two != two))
 
 
-def refused(said: str, says: str) -> ScenarioError:
-    """Return the error about a plug-in that was named or given as `said`."""
-    return ScenarioError(f"{said}: {says}")
+def refused(label: str, message: str) -> ScenarioError:
+    """Return the error about a plug-in that was named or given as `label`."""
+    return ScenarioError(f"{label}: {message}")
 
 
 @contextmanager
-def model_faults(said: str) -> Iterator[None]:
-    """Tell faults of a network in the block as those of what was named or given as `said`."""
+def model_faults(label: str) -> Iterator[None]:
+    """Tell faults of a network in the block as those of what was named or given as `label`."""
     try:
         yield
     except ModelFaultError as fault:
-        raise refused(said, str(fault)) from fault
+        raise refused(label, str(fault)) from fault

@@ -33,19 +33,8 @@ def cohort(round_: int, num_clients: int = 3) -> list[Report]:
         values = draw.standard_normal(SIZE) * 10.0 ** draw.integers(-6, 7, SIZE)
         vector = values.astype(np.float32)
         vector.setflags(write=False)
-        reports.append(
-            Report(
-                client,
-                Purpose.TRAIN,
-                Outcome.DELIVERED,
-                0.0,
-                9.0,
-                10 + client,
-                vector=vector,
-                base=initial(),
-                staleness=client,
-            )
-        )
+        report = Report(client, Purpose.TRAIN, Outcome.DELIVERED, 0.0, 9.0, 10 + client)
+        reports.append(report._replace(vector=vector, base=initial(), staleness=client))
     return reports
 
 
@@ -83,26 +72,19 @@ def test_the_check_of_plug_ins_refuses_none(settings: AggregatorSettings) -> Non
 
 
 @every_mode
-def test_the_model_is_new_and_shaped_like_the_old_one_which_stays_as_it_is(settings):
+def test_the_model_is_new_and_shows_neither_the_order_of_arrival_nor_what_was_late(settings):
     """Read-only arrays would raise if they were written to."""
     base, reports = initial(), cohort(1)
     model = settings.build().aggregate(base, reports)
+    late = reports[0]._replace(client=9, outcome=Outcome.LATE, num_samples=1000)
 
     assert model.shape == base.shape
     assert model.dtype == np.float32
     assert np.isfinite(model).all()
     for given in (base, *(report.vector for report in reports if report.vector is not None)):
         assert not np.shares_memory(model, given)
-
-
-@every_mode
-def test_the_order_of_arrival_does_not_show_in_a_single_bit(settings: AggregatorSettings) -> None:
-    models = {
-        settings.build().aggregate(initial(), arrived).tobytes()
-        for arrived in permutations(cohort(1))
-    }
-
-    assert len(models) == 1
+    for arrived in (*permutations(reports), [*reports, late]):
+        assert settings.build().aggregate(initial(), arrived).tobytes() == model.tobytes()
 
 
 @every_mode
@@ -134,13 +116,3 @@ def test_a_model_that_is_not_finite_is_refused_and_leaves_no_trace(settings, bro
     with pytest.raises(ValueError, match="client 1 sent 5 weights of 5 that are not finite"):
         aggregator.aggregate(initial(), [r._replace(vector=bad) for r in cohort(1)[1:]])
     assert rounds(aggregator, initial(), [1, 2]) == rounds(settings.build(), initial(), [1, 2])
-
-
-@every_mode
-def test_what_was_not_delivered_has_no_share(settings: AggregatorSettings) -> None:
-    reports = cohort(1)
-    late = reports[0]._replace(client=9, outcome=Outcome.LATE, num_samples=1000)
-
-    model = settings.build().aggregate(initial(), [*reports, late])
-
-    assert model.tobytes() == settings.build().aggregate(initial(), reports).tobytes()

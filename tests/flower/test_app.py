@@ -34,30 +34,20 @@ def _app(folder, text=_PROJECT):
     return folder
 
 
-def test_nested_keys_of_the_configuration_are_joined_by_dots(tmp_path):
+def test_nested_keys_are_joined_by_dots_and_overrides_have_the_type_of_what_they_replace(tmp_path):
     app = read_app(_app(tmp_path))
-
-    assert app.config == {
-        "rounds": 3,
-        "lr": 0.1,
-        "strategy": "fedavg",
-        "is-fast": False,
-        "model.width": 8,
-    }
-    assert (app.server_app, app.client_app) == ("mine.server_app:app", "mine.client_app:app")
-
-
-def test_an_override_has_the_type_of_what_it_replaces(tmp_path):
     overrides = ["rounds=5", "lr=1", "strategy=7", "is-fast=true", "model.width=16"]
+    config = read_app(tmp_path, overrides).config
 
-    config = read_app(_app(tmp_path), overrides).config
-
+    before = {"rounds": 3, "lr": 0.1, "strategy": "fedavg", "is-fast": False, "model.width": 8}
+    assert app.config == before
+    assert (app.server_app, app.client_app) == ("mine.server_app:app", "mine.client_app:app")
     assert list(config.values()) == [5, 1.0, "7", True, 16]
-    assert isinstance(config["lr"], float)
+    assert list(map(type, config.values())) == list(map(type, before.values()))
 
 
 @pytest.mark.parametrize(
-    ("override", "says"),
+    ("override", "message"),
     [
         ("rounds", "must be KEY=VALUE"),
         ("round=1", "the app has no key 'round' in its config; did you mean 'rounds'?"),
@@ -66,40 +56,33 @@ def test_an_override_has_the_type_of_what_it_replaces(tmp_path):
         ("is-fast=1", "must be true or false, as False"),
     ],
 )
-def test_a_wrong_override_is_one_line(tmp_path, override, says):
+def test_a_wrong_override_is_one_line(tmp_path, override, message):
     with pytest.raises(ScenarioError) as fault:
         read_app(_app(tmp_path), [override])
 
-    assert str(fault.value) == f"--run-config {override}: {says}"
+    assert str(fault.value) == f"--run-config {override}: {message}"
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "says"),
-    [
-        ('serverapp = "mine.server_app:app"', "", "serverapp is missing"),
-        ("mine.client_app:app", "../evil.py", "must be a reference such as"),
-        ("rounds = 3", "rounds = [3]", "must be text, a number, true or false"),
-        ("[project]", "[project", "is not TOML"),
-        ("[project]", "tool.fleetsim.train.flops = 1\n[project]", "flops"),
-        (
-            "[project]",
-            "tool.fleetsim.train = {flop = 1.0, flop_per_sample = 1.0}\n[project]",
-            "flop and flop_per_sample exclude each other",
-        ),
-        ("[project]", "tool.fleetsim.train.flop = -1.0\n[project]", "must be"),
-        (
-            "[project]",
-            'tool.fleetsim.train = {flop = 1, num_samples = 9, upload_byte = 8, measure = "always"}'
-            "\n[project]",
-            "measure = 'always' has nothing to measure",
-        ),
-    ],
-)
-def test_a_wrong_project_is_one_line_with_the_file(tmp_path, old, new, says):
+DECLARED = "tool.fleetsim.train = {flop = 1, %s}\n[project]"
+WRONG = [
+    ('serverapp = "mine.server_app:app"', "", "serverapp is missing"),
+    ("mine.client_app:app", "../evil.py", "must be a reference such as"),
+    ("rounds = 3", "rounds = [3]", "must be text, a number, true or false"),
+    ("[project]", "[project", "is not TOML"),
+    ("[project]", "tool.fleetsim.train.flops = 1\n[project]", "flops"),
+    ("[project]", DECLARED % "flop_per_sample = 1.0", "flop and flop_per_sample exclude each"),
+    ("[project]", "tool.fleetsim.train.flop = -1.0\n[project]", "must be"),
+    ("[project]", DECLARED % 'num_samples = 9, upload_byte = 8, measure = "always"',
+        "measure = 'always' has nothing to measure"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "message"), WRONG)
+def test_a_wrong_project_is_one_line_with_the_file(tmp_path, old, new, message):
     with pytest.raises(DataError) as fault:
         read_app(_app(tmp_path, _PROJECT.replace(old, new)))
 
-    assert says in str(fault.value)
+    assert message in str(fault.value)
     assert str(tmp_path / "pyproject.toml") in str(fault.value)
     assert "\n" not in str(fault.value)
 
@@ -127,16 +110,14 @@ def test_the_source_hash_knows_names_and_bytes_of_code_alone(tmp_path):
     assert len({before, changed, read_app(tmp_path).source_sha256}) == 3
 
 
-@pytest.mark.parametrize("value", [93.5, -0.1])
-def test_an_accuracy_that_is_no_fraction_is_refused_or_named_a_percent(value):
-    with pytest.raises(DataError, match=rf"accuracy is {value}, beyond 0 to 1; set .*accuracy_in"):
-        AppSettings().accuracy_of({"accuracy": value})
+def test_an_accuracy_that_is_no_fraction_is_refused_or_named_a_percent():
     percent = AppSettings(accuracy_in="percent")
-    if value > 0:
-        assert percent.accuracy_of({"accuracy": value}) == value / 100.0
-    else:
-        with pytest.raises(DataError, match="beyond 0 to 100"):
-            percent.accuracy_of({"accuracy": value})
+    assert percent.accuracy_of({"accuracy": 93.5}) == 0.935
+    for value in (93.5, -0.1):
+        with pytest.raises(DataError, match=rf"is {value}, beyond 0 to 1; set .*accuracy_in"):
+            AppSettings().accuracy_of({"accuracy": value})
+    with pytest.raises(DataError, match="beyond 0 to 100"):
+        percent.accuracy_of({"accuracy": -0.1})
 
 
 def _no_call():
@@ -150,35 +131,33 @@ def _recorded(folder):
     return record
 
 
-def test_a_resumed_run_gets_the_same_answers_and_then_live_ones(tmp_path):
-    state = _recorded(tmp_path).state()
-    record = CallRecord(tmp_path, is_kept=True)
-    record.restore(state)
+def _resumed(folder):
+    record = CallRecord(folder, is_kept=True)
+    record.restore(_recorded(folder).state())
+    return record
 
+
+def test_a_resumed_run_gets_the_same_answers_and_then_live_ones(tmp_path):
+    record = _resumed(tmp_path)
     nodes = record.answer("get_node_ids", "", _no_call)
-    slept = record.answer("sleep", "1.0", _no_call)
 
     assert isinstance(nodes, str)
     assert record.get(nodes) == b"[2, 3]"
-    assert slept is None
+    assert record.answer("sleep", "1.0", _no_call) is None
     assert not record.is_replaying
     assert record.answer("sleep", "2.0", lambda: "live") == "live"
 
 
 @pytest.mark.parametrize(
-    ("call", "asked", "says"),
+    ("call", "asked", "message"),
     [
         ("sleep", "", "call 1 of the server app was get_node_ids and is now sleep"),
         ("get_node_ids", "x", "call 1 of the server app get_node_ids differs"),
     ],
 )
-def test_a_call_that_differs_from_the_record_ends_the_run(tmp_path, call, asked, says):
-    state = _recorded(tmp_path).state()
-    record = CallRecord(tmp_path, is_kept=True)
-    record.restore(state)
-
-    with pytest.raises(DataError, match=says):
-        record.answer(call, asked, _no_call)
+def test_a_call_that_differs_from_the_record_ends_the_run(tmp_path, call, asked, message):
+    with pytest.raises(DataError, match=message):
+        _resumed(tmp_path).answer(call, asked, _no_call)
 
 
 def test_a_damaged_or_foreign_answer_is_refused(tmp_path):
@@ -228,13 +207,8 @@ def test_the_example_of_declared_costs_is_read(tmp_path):
     assert settings.accuracy_of({"accuracy": 0.5, "top-1": 0.25}) == 0.25
 
 
-def test_the_page_names_every_key():
+def test_the_page_names_every_key_and_every_tested_version():
     keys = {*AppSettings.model_fields, *MessageCostSettings.model_fields}
-
-    assert [key for key in sorted(keys) if f"{key}" not in _PAGE] == []
-
-
-def test_the_page_names_every_tested_version():
     [message] = re.findall(r"Tested versions of flwr are (.*?);", _PAGE)
     listed = []
     for part in re.split(r", | and ", message):
@@ -242,6 +216,7 @@ def test_the_page_names_every_tested_version():
         minors = [int(each.split(".")[1]) for each in (first, last or first)]
         listed += [f"1.{minor}" for minor in range(minors[0], minors[1] + 1)]
 
+    assert [key for key in sorted(keys) if key not in _PAGE] == []
     assert tuple(listed) == versions.TESTED
 
 
@@ -269,13 +244,10 @@ def test_the_verb_runs_an_app_and_writes_the_report(tmp_path):
 
 @pytest.mark.parametrize("version", ["1.28.0", "1.37.0", "1.43.0", "2.0.0", "1.4.0"])
 def test_a_version_that_is_not_tested_is_refused_with_the_list(version):
+    for tested in versions.TESTED:
+        versions.require_tested(f"{tested}.0")
     with pytest.raises(ScenarioError) as fault:
         versions.require_tested(version)
 
     assert str(fault.value).startswith(f"flwr {version}: is not a tested version, these are: 1.29")
     assert "pip install 'flwr==1.42.*'" in str(fault.value)
-
-
-@pytest.mark.parametrize("minor", versions.TESTED)
-def test_tested_versions_are_accepted(minor):
-    versions.require_tested(f"{minor}.0")

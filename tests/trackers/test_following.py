@@ -1,5 +1,6 @@
 """Trackers of a run: what they are told, when, and that they change nothing."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from fleetsim.record.run_folder import RunExistsError
 from fleetsim.trackers.metrics import metrics_of
 from tests.interrupts import interrupted
 
+PAGE = Path(__file__).parents[2] / "docs" / "trackers.md"
 SMALL = ("fleet.size=6", "server.cohort=2", "stop.rounds=4", "checkpoint.every_rounds=2")
 
 
@@ -47,7 +49,7 @@ def made(folder: Path, *trackers: Any, **options: Any) -> fleetsim.Run:
     )
 
 
-def test_a_tracker_hears_of_begin_rounds_and_end(tmp_path):
+def test_a_tracker_hears_of_begin_rounds_and_end_and_numbers_are_finite_by_column(tmp_path):
     notes = Notes()
     done = made(tmp_path / "run", notes)
     (begun,), (ended,) = notes.begun, notes.ended
@@ -60,6 +62,11 @@ def test_a_tracker_hears_of_begin_rounds_and_end(tmp_path):
     assert [row.round for row in notes.rows] == [1, 2, 3, 4]
     assert [row.energy_j for row in notes.rows] == done.rounds["energy_j"].tolist()
     assert ended == EndedRun(tmp_path / "run", "done", "4 rounds done", done.manifest.digest)
+    row = notes.rows[0]._replace(waiting_s=float("inf"), loss=None, selector_diagnostics="{}")
+    metrics = metrics_of(row)
+    assert metrics["num_delivered"] == row.num_delivered
+    assert metrics["aggregated"] == 1.0
+    assert not {"round", "waiting_s", "loss", "selector_diagnostics"} & metrics.keys()
 
 
 @pytest.mark.slow
@@ -75,15 +82,9 @@ def test_a_run_that_continues_is_told_as_the_same_run(tmp_path):
     assert second.begun[0].identity == first.begun[0].identity
     assert [row.round for row in second.rows] == [4]
     assert second.ended[0].status == "done"
-
-
-@pytest.mark.slow
-def test_another_folder_or_scenario_is_another_run(tmp_path):
-    notes = Notes()
-    made(tmp_path / "a", notes)
-    made(tmp_path / "b", notes)
-
-    assert notes.begun[0].identity != notes.begun[1].identity
+    other = Notes()
+    made(tmp_path / "other", other)
+    assert other.begun[0].identity != first.begun[0].identity
 
 
 @pytest.mark.slow
@@ -101,16 +102,6 @@ def test_a_tracker_that_fails_stops_the_run_which_can_continue_without_it(tmp_pa
     assert [ended.status for ended in other.ended] == ([] if at == "begin" else ["failed"])
 
 
-@pytest.mark.slow
-def test_a_tracker_that_fails_at_the_end_leaves_a_complete_run(tmp_path):
-    other = Notes()
-    with pytest.raises(PluginError, match=r"Notes\.end fails: .*the run is complete in"):
-        made(tmp_path / "run", Notes("end"), other)
-
-    assert other.ended[0].status == "done"
-    assert fleetsim.open_run(tmp_path / "run").manifest.status == "done"
-
-
 def test_a_tracker_that_fails_when_a_run_is_interrupted_leaves_a_note(tmp_path):
     def stop(progress):
         raise KeyboardInterrupt
@@ -122,9 +113,12 @@ def test_a_tracker_that_fails_when_a_run_is_interrupted_leaves_a_note(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_complete_run_tells_nobody(tmp_path):
-    made(tmp_path / "run")
-    notes = Notes()
+def test_a_tracker_that_fails_at_the_end_leaves_a_complete_run_which_tells_nobody(tmp_path):
+    other, notes = Notes(), Notes()
+    with pytest.raises(PluginError, match=r"Notes\.end fails: .*the run is complete in"):
+        made(tmp_path / "run", Notes("end"), other)
+    assert other.ended[0].status == "done"
+    assert fleetsim.open_run(tmp_path / "run").manifest.status == "done"
     made(tmp_path / "run", notes, exist_ok=True)
 
     assert notes.begun == []
@@ -133,7 +127,7 @@ def test_a_complete_run_tells_nobody(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("given", "says"),
+    ("given", "message"),
     [
         (["tensorbord"], r"is none of tensorboard, mlflow, wandb.*'tensorboard'"),
         (["wandb="], "names no place; write wandb or wandb=DIR"),
@@ -141,19 +135,19 @@ def test_a_complete_run_tells_nobody(tmp_path):
         ("mlflow", "a list of trackers is wanted"),
     ],
 )
-def test_what_is_no_tracker_is_refused_before_the_run(tmp_path, given, says):
-    with pytest.raises(ScenarioError, match=says):
+def test_what_is_no_tracker_is_refused_before_the_run(tmp_path, given, message):
+    with pytest.raises(ScenarioError, match=message):
         fleetsim.run("quickstart", SMALL, out=tmp_path / "run", train=False, trackers=given)
     assert not (tmp_path / "run").exists()
 
 
-def test_numbers_of_a_round_are_finite_and_by_column(tmp_path):
-    notes = Notes()
-    made(tmp_path / "run", notes)
-    row = notes.rows[0]._replace(waiting_s=float("inf"), loss=None, selector_diagnostics="{}")
-    found = metrics_of(row)
+def test_the_example_of_the_page_runs_and_tells_what_it_says(tmp_path, monkeypatch, capsys):
+    (example,) = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    exec(compile(example, str(PAGE), "exec"), {"__name__": "example"})
+    first, *rounds, last = capsys.readouterr().out.splitlines()
 
-    assert "round" not in found
-    assert found["num_delivered"] == row.num_delivered
-    assert found["aggregated"] == 1.0
-    assert not {"waiting_s", "loss", "selector_diagnostics"} & found.keys()
+    assert len([line for line in example.splitlines() if line.strip()]) <= 15
+    assert first == f"quickstart in {Path('runs/told')}, from round 1"
+    assert [line.split()[0] for line in rounds] == ["1", "2"]
+    assert last.startswith("done ")

@@ -7,6 +7,7 @@ import pytest
 
 import fleetsim
 from fleetsim.errors import ScenarioError
+from fleetsim.trackers.named import NAMED
 from tests.interrupts import interrupted
 from tests.trackers.test_following import SMALL, made
 
@@ -99,15 +100,9 @@ def wandb_records(file):
             record = b""
 
 
-@pytest.mark.parametrize(
-    ("name", "module"),
-    [
-        ("tensorboard", "fleetsim.trackers.tensorboard_events"),
-        ("mlflow", "fleetsim.trackers.mlflow_runs"),
-        ("wandb", "fleetsim.trackers.wandb_runs"),
-    ],
-)
-def test_without_the_library_the_error_says_how_to_install_it(tmp_path, monkeypatch, name, module):
+@pytest.mark.parametrize("name", NAMED)
+def test_without_the_library_the_error_says_how_to_install_it(tmp_path, monkeypatch, name):
+    module, _ = NAMED[name]
     monkeypatch.delitem(sys.modules, module, raising=False)
     monkeypatch.setitem(sys.modules, name, None)
     for loaded in [each for each in sys.modules if each.startswith(f"{name}.")]:

@@ -40,8 +40,8 @@ class TensorOnce(Net):
 
     def forward(self, images: Tensor) -> Tensor:
         type(self).calls += 1
-        found = super().forward(images)
-        return found if self.calls % 2 else found.numpy()  # type: ignore[return-value]
+        logits = super().forward(images)
+        return logits if self.calls % 2 else logits.numpy()  # type: ignore[return-value]
 
 
 class Dropped(Net):
@@ -86,6 +86,29 @@ class Remembers(Net):
         return super().forward(images * (1.0 + 0.01 * self.num_seen))
 
 
+class CountsSteps(Net):
+    """Its buffer is no part of the flat vector."""
+
+    steps: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("steps", torch.zeros((), dtype=torch.int64))
+
+    def forward(self, images: Tensor) -> Tensor:
+        self.steps += self.training
+        return super().forward(images) * (1.0 + 0.1 * self.steps)
+
+
+class HasFrozen(Net):
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Linear(784, 784).requires_grad_(False)
+
+    def forward(self, images: Tensor) -> Tensor:
+        return super().forward(self.body(images.flatten(1)))
+
+
 class Unused(Net):
     def __init__(self) -> None:
         super().__init__()
@@ -121,6 +144,18 @@ def maps(change: Callable[[Net, Tensor], Tensor], **attributes: Any) -> dict[str
     return {"forward": lambda self, images: Net.forward(self, change(self, images))} | attributes
 
 
+def changes(what: Callable[[Any], Any]) -> dict[str, Any]:
+    """Return a forward pass after which something of the network is changed in training."""
+
+    def forward(self: HasFrozen, images: Tensor) -> Tensor:
+        logits = HasFrozen.forward(self, images)
+        with torch.no_grad():
+            what(self)
+        return logits
+
+    return {"forward": forward}
+
+
 def scores(change: Callable[[Tensor], Any]) -> dict[str, Any]:
     """Return a forward pass whose logits are changed."""
     return {"forward": lambda self, images: change(Net.forward(self, images))}
@@ -135,6 +170,7 @@ BROKEN = {
     OfNothing: "its move to the CPU fails: NotImplementedError",
     TensorOnce: "two forward passes on the same samples in evaluation mode differ",
     Remembers: "keeps state outside of its weights",
+    CountsSteps: "training to the next (buffer steps); make it a float buffer",
     Unused: "the loss does not depend on spare.weight, spare.bias",
     Frozen: "no parameter that is trained",
     Doubles: "linear.weight is float64",
@@ -146,8 +182,9 @@ BROKEN = {
         "Fails": ("Fails() fails: LookupError: no weights",
             {"__init__": fails(LookupError("no weights"))}),
         "NeedsMore": ("NeedsMore() fails: TypeError", {"__init__": lambda self, width: None}),
-        "WrongShape": ("returns the shape (2, 9) for 2 samples", scores(lambda logits: logits[:,
-            :9])),
+        "WrongShape": ("returns the shape (2, 9) for 2 samples", scores(lambda out: out[:, :9])),
+        "FailsInTraining": ("its training fails: RuntimeError",
+            maps(lambda net, images: images[..., :5] if net.training else images)),
         "ReturnsPair": ("returns tuple; it must return a tensor of logits",
             scores(lambda logits: (logits, logits))),
         "TestsWithNoise": ("draws random numbers (torch) in evaluation mode",
@@ -163,6 +200,18 @@ BROKEN = {
         "NotFinite": ("numbers that are not finite", scores(lambda logits: logits.log())),
         "Declares": ("flop_per_sample is 3.0; it must be a mapping", {**FOURIER,
             "flop_per_sample": 3.0}),
+    },
+) | variants(
+    HasFrozen,
+    {
+        "Unfreezes": ("unfreezes body.weight (requires_grad) in training; which weights are",
+            changes(lambda net: net.body.requires_grad_(net.training))),
+        "Freezes": ("freezes linear.bias (requires_grad) in training; which weights are",
+            changes(lambda net: net.linear.bias.requires_grad_(not net.training))),
+        "MovesFrozen": ("changes body.weight in training, which has requires_grad=False; make it a",
+            changes(lambda net: net.body.weight.mul_(0.9 if net.training else 1.0))),
+        "MovesFrozenData": ("changes body.bias in training, which has requires_grad=False; make",
+            changes(lambda net: net.body.bias.data.add_(0.1 if net.training else 0.0))),
     },
 )  # fmt: skip
 GOOD = [Net, Dropped, Series, Attention]

@@ -4,7 +4,7 @@
 
 import numpy as np
 
-from fleetsim.contracts import Cohort
+from fleetsim.contracts import Cohort, ProbeRequest, Work, WorkKind
 from tests.user.variants import variants
 
 
@@ -67,6 +67,16 @@ class SortsTheView(LeastAsked):
         return super().select(view)
 
 
+class ChangesALaterView(LeastAsked):
+    needs_probes = True
+
+    def probe(self, view):
+        if view.stage < 3:
+            return [ProbeRequest(view.stage, Work(WorkKind.EVALUATE))]
+        view.candidates[0] += 1
+        return ()
+
+
 class WeighsBelowZero(LeastAsked):
     def select(self, view):
         chosen = super().select(view)
@@ -88,6 +98,7 @@ BROKEN = {
     DrawsInSequence: "select gives another answer in round 4 after a restart; restore(state())",
     SharesItsCounts: "select gives two answers in round 1 to equal views",
     SortsTheView: "select changes the view; work on a copy",
+    ChangesALaterView: "probe changes the view; work on a copy",
     WeighsBelowZero: "select must give 5 finite numbers above 0 as weights, got",
     HasNoObserve: "is no selector, it lacks observe; docs/selectors.md has an example",
 } | variants(

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 import fleetsim
+from fleetsim.contracts import Wire
 from fleetsim.errors import PluginError
 from tests.interrupts import interrupted
+from tests.user.broken_client_trainings import Plain
 
 OWN = '''
 import numpy as np
@@ -24,9 +26,9 @@ class Counting(Plain):
 
     def train_client(self, model, data, generator, settings):
         count = data.state.get("count", np.zeros(1)) + 1
-        told = {"count": float(count[0]), "known": float(data.received["sum"][0])}
-        found = super().train_client(model, data, generator, settings)
-        return found._replace(state={"count": count}, sent={"count": count}, metrics=told)
+        metrics = {"count": float(count[0]), "known": float(data.received["sum"][0])}
+        update = super().train_client(model, data, generator, settings)
+        return update._replace(state={"count": count}, sent={"count": count}, metrics=metrics)
 
     def wire(self, num_parameters):
         return Wire(download_byte=8, upload_byte=8)
@@ -40,27 +42,6 @@ class Counting(Plain):
     def server_step(self, server, step):
         total = sum(report.sent["count"] for report in step.reports)
         return step.after, {"sum": server["sum"] + total}
-
-
-class TooMuch(Counting):
-    def wire(self, num_parameters):
-        return Wire(download_byte=8, upload_byte=4)
-
-
-class TooMuchDown(Counting):
-    def wire(self, num_parameters):
-        return Wire(upload_byte=8)
-
-
-class OtherShapes(Counting):
-    def train_client(self, model, data, generator, settings):
-        found = super().train_client(model, data, generator, settings)
-        return found._replace(state={"count": np.zeros(data.client + 1)})
-
-
-class NoModel(Counting):
-    def server_step(self, server, step):
-        return server
 '''
 
 
@@ -93,10 +74,10 @@ def test_it_replaces_the_training_from_python_and_by_name(own):
 
 def test_what_clients_and_server_keep_goes_from_task_to_task(own):
     """Three clients, four rounds: a client's task k counts k; the server knows 0, 3, 9, 18."""
-    told = run(own, local=own.Counting, out="run").tasks.train_metrics.tolist()
+    metrics = run(own, local=own.Counting, out="run").tasks.train_metrics.tolist()
 
-    expected = [(count, known) for count, known in zip((1, 2, 3, 4), (0, 3, 9, 18), strict=True)]
-    assert told == [
+    expected = ((1, 0), (2, 3), (3, 9), (4, 18))
+    assert metrics == [
         f'{{"count": {count}.0, "known": {known}.0}}' for count, known in expected for _ in range(3)
     ]
 
@@ -112,22 +93,29 @@ def test_a_resumed_run_continues_what_was_kept(own):
     assert resumed.manifest.digest == whole.manifest.digest
 
 
-@pytest.mark.parametrize(
-    ("name", "says"),
-    [
-        ("TooMuch", "TooMuch: ClientUpdate.sent has 8 bytes, and wire says at most 4"),
-        ("TooMuchDown", "TooMuchDown: broadcast has 8 bytes, and wire says at most 0"),
-        (
-            "OtherShapes",
-            "OtherShapes: ClientUpdate.state of client 1 is .* must keep arrays of the same",
-        ),
-        ("NoModel", r"NoModel: server_step must return \(model, arrays\), got dict"),
-    ],
-)
-def test_a_broken_promise_ends_the_run_with_one_line(own, name, says):
-    with pytest.raises(PluginError, match=says) as found:
-        run(own, local=getattr(own, name), out="run")
-    assert "\n" not in str(found.value)
+def other_shapes(self, model, data, generator, settings):
+    update = Plain.train_client(self, model, data, generator, settings)
+    return update._replace(state={"count": np.zeros(data.client + 1)}, sent={"count": np.ones(1)})
+
+
+BROKEN = {
+    "TooMuch": ({"wire": lambda self, num_parameters: Wire(download_byte=8, upload_byte=4)},
+        "TooMuch: ClientUpdate.sent has 8 bytes, and wire says at most 4"),
+    "TooMuchDown": ({"wire": lambda self, num_parameters: Wire(upload_byte=8)},
+        "TooMuchDown: broadcast has 8 bytes, and wire says at most 0"),
+    "OtherShapes": ({"train_client": other_shapes},
+        "OtherShapes: ClientUpdate.state of client 1 is .* must keep arrays of the same"),
+    "NoModel": ({"server_step": lambda self, server, step: server},
+        r"NoModel: server_step must return \(model, arrays\), got dict"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_promise_ends_the_run_with_one_line(own, name):
+    methods, message = BROKEN[name]
+    with pytest.raises(PluginError, match=message) as fault:
+        run(own, local=type(name, (own.Counting,), methods), out="run")
+    assert "\n" not in str(fault.value)
 
 
 def test_it_needs_no_part_on_the_server(own_module):

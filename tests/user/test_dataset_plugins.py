@@ -63,7 +63,7 @@ def own(own_module):
     return sys.modules["own_data"]
 
 
-def run(name, *changes, out="out", **options):
+def run(name=None, *changes, out="out", **options):
     return fleetsim.run(
         "small.yaml", list(changes), out=out, plugin=name, progress=False, **options
     )
@@ -71,23 +71,19 @@ def run(name, *changes, out="out", **options):
 
 @pytest.mark.slow
 def test_every_way_in_gives_the_same_run(own, command):
-    own_data = own
-
     runs = [
         run("own_data:Plain", out="name"),
-        fleetsim.run("small.yaml", dataset=own_data.Plain, out="class", progress=False),
-        fleetsim.run("small.yaml", dataset=own_data.Plain(), out="object", progress=False),
-        fleetsim.run("small.yaml", dataset=own_data.Plain().load(), out="pair", progress=False),
+        run(dataset=own.Plain, out="class"),
+        run(dataset=own.Plain(), out="object"),
+        run(dataset=own.Plain().load(), out="pair"),
     ]
     assert not command("run", "small.yaml", "--plugin", "own_data:Plain", "--out", "command").code
     runs.append(open_run("command"))
 
-    assert len({each.manifest.digest for each in runs}) == 1
-    assert len({each.manifest.data_sha256 for each in runs}) == 1
-    assert [each.scenario["task"]["dataset"]["kind"] for each in runs[:3]] == ["own_data:Plain"] * 3
-    digest = runs[0].manifest.data_sha256
-    assert digest is not None
-    assert runs[3].scenario["task"]["dataset"] == {"kind": f"own:{digest[:16]}"}
+    assert len({(each.manifest.digest, each.manifest.data_sha256) for each in runs}) == 1
+    digest = str(runs[0].manifest.data_sha256)
+    kinds = [each.scenario["task"]["dataset"]["kind"] for each in runs]
+    assert kinds == [*["own_data:Plain"] * 3, f"own:{digest[:16]}", "own_data:Plain"]
     (record,) = runs[0].manifest.plugins
     assert (record.kind, record.name) == ("dataset", "own_data:Plain")
     assert runs[0].tasks.num_samples.sum() == 4 * 3 * 20
@@ -96,28 +92,26 @@ def test_every_way_in_gives_the_same_run(own, command):
 @pytest.mark.slow
 def test_a_kind_with_settings_has_keys(own):
     changes = ["task.dataset={kind: scaled, factor: 3.0}", "task.partition={kind: natural}"]
+    scaled = run("own_data:Scaled", *changes)
 
-    found = run("own_data:Scaled", *changes)
-
-    assert found.scenario["task"]["dataset"] == {"kind": "scaled", "factor": 3.0}
-    assert found.clients.num_samples.tolist() == [15] * 12
-    assert load("out/scenario.yaml", plugin="own_data:Scaled").data() == found.scenario
+    assert scaled.scenario["task"]["dataset"] == {"kind": "scaled", "factor": 3.0}
+    assert scaled.clients.num_samples.tolist() == [15] * 12
+    assert load("out/scenario.yaml", plugin="own_data:Scaled").data() == scaled.scenario
     with pytest.raises(ScenarioError, match="kind 'scaled', which the scenario does not use"):
         load("small.yaml", plugin="own_data:Scaled")
 
 
 def test_a_function_needs_its_kind(own):
-    found = run("dataset=own_data:table")
+    kind = run("dataset=own_data:table").scenario["task"]["dataset"]["kind"]
 
-    assert found.scenario["task"]["dataset"]["kind"] == "own_data:table"
+    assert kind == "own_data:table"
     with pytest.raises(ScenarioError, match=r"say --plugin dataset=.* or --plugin model="):
         run("own_data:table", out="other")
 
 
 @pytest.mark.slow
 def test_samples_made_at_each_access_give_equal_tables_for_any_number_of_processes(own):
-    one = run("own_data:Noisy", out="one", workers=1)
-    two = run("own_data:Noisy", out="two", workers=2)
+    one, two = (run("own_data:Noisy", out=str(n), workers=n) for n in (1, 2))
     plain = run("own_data:Plain", out="plain")
 
     assert one.manifest.digest == two.manifest.digest
@@ -132,30 +126,28 @@ def test_samples_made_at_each_access_give_equal_tables_for_any_number_of_process
 
 @pytest.mark.slow
 def test_other_data_are_another_run(own):
-    first = fleetsim.run("small.yaml", dataset=((X, Y), TEST), out="one", progress=False)
-    other = fleetsim.run("small.yaml", dataset=((X + 1, Y), TEST), out="two", progress=False)
-    again = fleetsim.run(
-        "small.yaml", dataset=((X.copy(), Y), TEST), out="one", exist_ok=True, progress=False
-    )
+    first, other = (run(dataset=((X + k, Y), TEST), out=str(k)) for k in (0, 1))
+    again = run(dataset=((X.copy(), Y), TEST), out="0", exist_ok=True)
 
     assert again.manifest.digest == first.manifest.digest
     assert first.manifest.world_hash != other.manifest.world_hash
     (difference, *_) = scenario_differences.world_differences([first, other])
     assert difference.startswith("task.dataset.kind")
     with pytest.raises(DataError, match="holds a complete run") as no:
-        fleetsim.run("small.yaml", dataset=((X + 1, Y), TEST), out="one", progress=False)
+        run(dataset=((X + 1, Y), TEST), out="0")
     assert "\n" not in str(no.value)
     with pytest.raises(ScenarioError, match=r"was run with the plug-in own:.*, not own:"):
-        fleetsim.run(
-            "small.yaml", dataset=((X + 1, Y), TEST), out="one", exist_ok=True, progress=False
-        )
+        run(dataset=((X + 1, Y), TEST), out="0", exist_ok=True)
+    with pytest.raises(ScenarioError, match=r"'own:.{16}': is no dataset of fleetsim's; give"):
+        load("0/scenario.yaml")
+    same = fleetsim.run("0/scenario.yaml", dataset=((X, Y), TEST), out="again", progress=False)
+    assert same.manifest.digest == first.manifest.digest
 
 
 @pytest.mark.slow
 def test_a_named_data_set_whose_content_has_changed_is_not_resumed(own, monkeypatch):
-    own_data = own
     first = run("own_data:Plain", out="one")
-    monkeypatch.setattr(own_data, "X", own_data.X + 1)
+    monkeypatch.setattr(own, "X", own.X + 1)
 
     with pytest.raises(ScenarioError, match="the data of the user's own data set are not those"):
         run("own_data:Plain", out="one", exist_ok=True)
@@ -171,26 +163,13 @@ def test_a_changed_folder_is_not_resumed(own, tmp_path):
     home.mkdir()
     folder = f"task.dataset={{kind: folder, folder: {home}, test_fraction: 0.2}}"
     np.savez(home / "train.npz", inputs=X, labels=Y)
-    first = fleetsim.run("small.yaml", [folder], out="one", progress=False)
+    first = run(None, folder)
 
     assert first.manifest.data_sha256 is not None
-    again = fleetsim.run("small.yaml", [folder], out="one", exist_ok=True, progress=False)
-    assert again.manifest.digest == first.manifest.digest
+    assert run(None, folder, exist_ok=True).manifest.digest == first.manifest.digest
     np.savez(home / "train.npz", inputs=X, labels=2 - Y)
     with pytest.raises(ScenarioError, match="are not those that the run began with; restore them"):
-        fleetsim.run("small.yaml", [folder], out="one", exist_ok=True, progress=False)
-
-
-@pytest.mark.slow
-def test_a_scenario_with_data_from_python_says_how_to_give_them(own):
-    fleetsim.run("small.yaml", dataset=((X, Y), TEST), out="one", progress=False)
-
-    with pytest.raises(
-        ScenarioError, match=r"kind = 'own:.{16}': is no dataset of fleetsim's; give"
-    ):
-        load("one/scenario.yaml")
-    found = fleetsim.run("one/scenario.yaml", dataset=((X, Y), TEST), out="two", progress=False)
-    assert found.manifest.digest == open_run("one").manifest.digest
+        run(None, folder, exist_ok=True)
 
 
 # --- commands and studies -------------------------------------------------------------------------

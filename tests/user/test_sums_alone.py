@@ -6,10 +6,7 @@ import pytest
 import fleetsim
 from fleetsim.errors import ScenarioError
 
-SECURE = {
-    "server.secure_aggregation": {"kind": "secagg"},
-    "server.selector": {"kind": "random"},
-}
+SECURE = {"server.secure_aggregation": {"kind": "secagg"}, "server.selector": {"kind": "random"}}
 PRIVATE = {
     "server.privacy": {"clip_norm": 1.0, "noise_multiplier": 0.5, "delta": 0.001},
     "server.selector": {"kind": "random"},
@@ -38,15 +35,15 @@ def small(own_module):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("changes", [SECURE, PRIVATE], ids=["secure", "private"])
+@pytest.mark.parametrize("changes", [{}, SECURE, PRIVATE], ids=["plain", "secure", "private"])
 def test_one_that_says_so_has_the_models_of_fleetsim_s_mean(changes):
     uniform = {"server.aggregator": {"kind": "fedavg", "weights": "uniform"}}
     if changes is PRIVATE:
         pytest.importorskip("dp_accounting", reason="needs the extra fleetsim[privacy]")
-    own = run(aggregator=Mean, overrides=changes, out="own")
+    mine = run(aggregator=Mean, overrides=changes, out="mine")
     theirs = run(overrides={**changes, **uniform}, out="theirs")
 
-    assert own.rounds.loss.tolist() == pytest.approx(theirs.rounds.loss.tolist(), rel=1e-4)
+    assert mine.rounds.loss.tolist() == pytest.approx(theirs.rounds.loss.tolist(), rel=1e-4)
 
 
 @pytest.mark.parametrize("changes", [SECURE, PRIVATE], ids=["secure", "private"])

@@ -23,27 +23,21 @@ def dataset_fault(dataset: Dataset) -> str | None:
         message = _part_fault(part, inputs, labels, dataset.num_classes)
         if message is not None:
             return f"whose {message}"
-    if dataset.test_inputs.shape[1:] != dataset.sample_shape:
-        return (
-            f"whose test_inputs are of shape {dataset.test_inputs.shape[1:]} each, and train_inputs"
-            f" of {dataset.sample_shape}"
-        )
-    if dataset.train_labels.shape[1:] != dataset.test_labels.shape[1:]:
-        return (
-            f"whose test_labels are of shape {dataset.test_labels.shape[1:]} each, and train_labels"
-            f" of {dataset.train_labels.shape[1:]}"
-        )
+    for name in ("inputs", "labels"):
+        train, test = (getattr(dataset, f"{part}_{name}").shape[1:] for part in ("train", "test"))
+        if train != test:
+            return f"whose test_{name} are of shape {test} each, and train_{name} of {train}"
     return _owner_fault(dataset) or _token_fault(dataset)
 
 
 def _part_fault(part: str, inputs: Any, labels: Any, num_classes: int) -> str | None:
     is_bytes = isinstance(inputs, ByteImages) and part == "train"
     if not is_bytes and not (isinstance(inputs, np.ndarray) and inputs.dtype in _NUMBERS):
-        return f"{part}_inputs are {_told(inputs)}, not an array of float32 or int64"
+        return f"{part}_inputs are {_described(inputs)}, not an array of float32 or int64"
     if len(inputs.shape) < 2:
         return f"{part}_inputs have shape {inputs.shape}; give one sample per row"
     if not isinstance(labels, np.ndarray) or labels.dtype != np.int64:
-        return f"{part}_labels are {_told(labels)}, not an array of int64"
+        return f"{part}_labels are {_described(labels)}, not an array of int64"
     if len(labels) != len(inputs) or len(labels) == 0:
         return f"{part} part has {len(inputs)} inputs and {len(labels)} labels"
     if labels.ndim not in (1, 2):
@@ -65,7 +59,7 @@ def _owner_fault(dataset: Dataset) -> str | None:
     if owner is None:
         return None
     if not isinstance(owner, np.ndarray) or owner.dtype != np.int64 or owner.shape != (num,):
-        return f"whose owner is {_told(owner)}, not int64 of shape ({num},)"
+        return f"whose owner is {_described(owner)}, not int64 of shape ({num},)"
     if not np.array_equal(np.unique(owner), np.arange(owner.max() + 1)):
         return "whose owner skips a number; clients are 0, 1, 2 ..."
     if names is not None and len(names) != owner.max() + 1:
@@ -86,7 +80,7 @@ def _token_fault(dataset: Dataset) -> str | None:
     return None
 
 
-def _told(value: Any) -> str:
+def _described(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return f"{value.dtype} of shape {value.shape}"
     return f"of type {type(value).__name__}"

@@ -62,13 +62,13 @@ def named(keys: Sequence[Key], fields: Fields, place: str) -> Names:
     if client not in keys and not fields.needs_client:
         client = None
     if label is None:
-        found = [name for name in _LABELS if name in keys]
-        if len(found) != 1:
+        matches = [name for name in _LABELS if name in keys]
+        if len(matches) != 1:
             raise DataError(
                 f"{place} has {_listed(keys)}, and not one called label or labels; name that of the"
                 " labels, such as label='y'"
             )
-        label = found[0]
+        label = matches[0]
     inputs = fields.inputs
     if inputs is None:
         inputs = [key for key in keys if key not in (label, client)]
@@ -79,8 +79,8 @@ def named(keys: Sequence[Key], fields: Fields, place: str) -> Names:
         inputs, is_single = [inputs], True
     else:
         is_single = False
-    for name, wanted in (("inputs", inputs), ("label", [label]), ("client", [client])):
-        for key in wanted:
+    for name, requested in (("inputs", inputs), ("label", [label]), ("client", [client])):
+        for key in requested:
             if key is not None and key not in keys:
                 raise DataError(
                     f"{name}={quoted(key)}: {place} has {_listed(keys)}; name one of them"

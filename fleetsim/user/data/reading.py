@@ -53,8 +53,8 @@ def read_once(source: Source, client: Any, *, hint: str) -> CheckedPart:
     if isinstance(samples, list) or as_array(samples, inputs_at).dtype.kind == "O":
         samples = all_alike(samples, num, inputs_at)
     inputs = as_inputs(as_array(samples, inputs_at), inputs_at)
-    own = as_labels(labels, f"{source.place}: labels")
-    return _checked(source, inputs, own, clients if client is None else client)
+    stacked = as_labels(labels, f"{source.place}: labels")
+    return _checked(source, inputs, stacked, clients if client is None else client)
 
 
 def read_for_access(source: Source, client: Any) -> CheckedPart:
@@ -66,13 +66,13 @@ def read_for_access(source: Source, client: Any) -> CheckedPart:
     with global_generators.restored():
         for item in range(num):
             global_generators.seed(_READ_SEED, "data/first-access", item)
-            sample, label, own = read_item(source, item)
+            sample, label, owner = read_item(source, item)
             like = sample[None] if like is None else like
             require_alike(sample, like, f"{source.place}: item {item}", "item 0")
             largest = max(largest, float(sample.max()))
             digest.update(np.ascontiguousarray(sample).tobytes())
             labels.append(label)
-            clients.append(own)
+            clients.append(owner)
     assert like is not None  # there is at least one
     stacked = _stacked(labels, f"{source.place}: labels")
     inputs = TransformedInputs(source, np.arange(num), stacked, like, largest, digest.hexdigest())
@@ -204,8 +204,8 @@ def _read_rows(source: Source, num: int, hint: str) -> tuple[Any, Any, Any]:
 
     with global_generators.restored():
         global_generators.seed(_READ_SEED, "data/read")
-        found = all_alike(samples(), num, f"{source.place}: inputs")
-    return found, _stacked(labels, f"{source.place}: labels"), _given(clients)
+        stacked = all_alike(samples(), num, f"{source.place}: inputs")
+    return stacked, _stacked(labels, f"{source.place}: labels"), _given(clients)
 
 
 def _stacked(labels: list[NDArray[Any]], place: str) -> NDArray[Any]:

@@ -141,11 +141,8 @@ def row_of(item: Any, fields: Fields, place: str) -> Row:
         keys = list(range(len(item)))
         if fields.inputs is None and fields.label is None:
             most = 2 if fields.client is None else 3
-            if (
-                not (2 if fields.client is None or not fields.needs_client else 3)
-                <= len(item)
-                <= most
-            ):
+            least = most if fields.needs_client else 2
+            if not least <= len(item) <= most:
                 raise DataError(
                     f"{place} is a {_kind(item)} of {len(item)}, not (sample, label); name their"
                     " places, such as inputs=0, label=1"

@@ -1,6 +1,5 @@
 """Tables of the user's data: pandas DataFrames, Hugging Face data sets, mappings of columns."""
 
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,20 +9,17 @@ from numpy.typing import NDArray
 from fleetsim.errors import DataError
 from fleetsim.quoting import quoted
 from fleetsim.user.data.fields import DatasetColumns, Fields, Key, Row, named
-from fleetsim.user.data.values import as_array
+from fleetsim.user.data.values import as_array, is_of
 
 
 def is_frame(part: Any) -> bool:
-    """Return whether it is a pandas DataFrame; pandas is not imported for it."""
-    pandas = sys.modules.get("pandas")
-    return pandas is not None and isinstance(part, pandas.DataFrame)
+    """Return whether it is a pandas DataFrame."""
+    return is_of(part, "pandas", "DataFrame")
 
 
 def is_hugging_face(part: Any) -> bool:
-    """Return whether it is a Hugging Face `Dataset`; the library is not imported for it."""
-    library = sys.modules.get("datasets")
-    kind = getattr(library, "Dataset", None)
-    return kind is not None and isinstance(part, kind)
+    """Return whether it is a Hugging Face `Dataset`."""
+    return is_of(part, "datasets", "Dataset")
 
 
 class TableSource:
@@ -40,8 +36,8 @@ class TableSource:
             return
         lengths = {key: len(table[key]) for key in keys}
         if len(set(lengths.values())) > 1:
-            told = ", ".join(f"{key} {num}" for key, num in lengths.items())
-            raise DataError(f"{place}: columns have unequal lengths ({told}); make them equal")
+            listed = ", ".join(f"{key} {num}" for key, num in lengths.items())
+            raise DataError(f"{place}: columns have unequal lengths ({listed}); make them equal")
         self._num = next(iter(lengths.values()))
 
     def __len__(self) -> int:

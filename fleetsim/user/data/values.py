@@ -21,9 +21,15 @@ COLOURS = (1, 3)
 _PICTURE_MODES = ("L", "RGB")
 
 
+def is_of(value: Any, module: str, name: str) -> bool:
+    """Return whether a value is of a class of a library, which is not imported for it."""
+    cls: type[Any] | None = getattr(sys.modules.get(module), name, None)
+    return cls is not None and isinstance(value, cls)
+
+
 def as_array(value: Any, place: str) -> NDArray[Any]:
     """Return one value, or a whole array of them, as a NumPy array; it may share its memory."""
-    if _is_picture(value):
+    if is_of(value, "PIL.Image", "Image"):
         if value.mode not in _PICTURE_MODES:
             raise DataError(
                 f"{place} is a picture of mode {quoted(value.mode)}; expected L or RGB; convert it,"
@@ -146,12 +152,6 @@ def _sort(dtype: np.dtype[Any]) -> str:
     if dtype == np.uint8:
         return "bytes"
     return "i" if dtype.kind == "u" else dtype.kind
-
-
-def _is_picture(value: Any) -> bool:
-    """Return whether a value is a PIL image; PIL is not imported for it."""
-    module = sys.modules.get("PIL.Image")
-    return module is not None and isinstance(value, module.Image)
 
 
 def _is_missing(value: Any) -> bool:

@@ -70,7 +70,12 @@ def counted_passes(
         torch.backends.mha.set_fastpath_enabled(with_fastpath)
         for layer, mode in was_training.items():
             layer.training = mode
-    return CountedPasses(count.flop, count.layers, count.backward if has_frozen else None)
+    flop, backward = (
+        {kind: float(number) for kind, number in counter.items()}
+        for counter in (count.flop, count.backward)
+    )
+    cost = BackwardCost(backward, count.num_launches) if has_frozen else None
+    return CountedPasses(flop, dict(count.layers), cost)
 
 
 def _has_rule(layer: nn.Module) -> bool:
@@ -102,26 +107,10 @@ class _Count(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._root = module
         self._is_lenient = is_lenient
         self._inside: list[nn.Module] = []
-        self._flop: Counter[str] = Counter()
-        self._layers: Counter[str] = Counter()
-        self._backward: Counter[str] = Counter()
-        self._num_launches = 0
-
-    @property
-    def backward(self) -> BackwardCost:
-        """Cost of the backward pass."""
-        flop = {kind: float(number) for kind, number in self._backward.items() if number > 0}
-        return BackwardCost(flop, self._num_launches)
-
-    @property
-    def flop(self) -> dict[str, float]:
-        """FLOP by class."""
-        return {kind: float(number) for kind, number in self._flop.items() if number > 0}
-
-    @property
-    def layers(self) -> dict[str, int]:
-        """Layers with FLOP by class."""
-        return dict(self._layers)
+        self.flop: Counter[str] = Counter()
+        self.layers: Counter[str] = Counter()
+        self.backward: Counter[str] = Counter()
+        self.num_launches = 0
 
     @contextmanager
     def watching(self, module: nn.Module) -> Iterator[None]:
@@ -151,14 +140,14 @@ class _Count(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def _add(self, kind: str, flop: int, num_layers: int = 1) -> None:
         if flop > 0:
-            self._flop[kind] += flop
-            self._layers[kind] += num_layers
+            self.flop[kind] += flop
+            self.layers[kind] += num_layers
 
     def _add_backward(self, kind: str, gradients: Gradients) -> None:
         # Nothing within `torch.no_grad` has a gradient.
         if torch.is_grad_enabled() and gradients.flop > 0:
-            self._backward[kind] += gradients.flop
-            self._num_launches += gradients.num_launches
+            self.backward[kind] += gradients.flop
+            self.num_launches += gradients.num_launches
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None
@@ -167,9 +156,9 @@ class _Count(TorchDispatchMode):  # type: ignore[no-untyped-call]
         layer = self._inside[-1] if self._inside else self._root
         if _has_rule(layer) or is_free(func):
             return out
-        found = product(func, args, kwargs or {}, out)
-        if found is not None:
-            kind, flop = found
+        counted = product(func, args, kwargs or {}, out)
+        if counted is not None:
+            kind, flop = counted
             if isinstance(layer, nn.RNNCellBase):
                 kind = "rnn"
             num = num_gradients(func, args)
@@ -203,9 +192,9 @@ def _gradients_of(layer: nn.Module, inputs: Tensor, flop: int) -> Gradients:
         return _recurrent(layer, inputs)
     needs_inputs = inputs.requires_grad
     if isinstance(layer, SpendsFlop):
-        own = layer._parameters
-        num = needs_inputs + any(_is_trained(value) for value in own.values())
-        num = num if own else 2 * needs_inputs
+        weights = layer._parameters
+        num = needs_inputs + any(_is_trained(value) for value in weights.values())
+        num = num if weights else 2 * needs_inputs
     else:
         # With a parametrisation the weight is computed from several parameters.
         num = needs_inputs + any(
@@ -230,17 +219,21 @@ def _recurrent(layer: nn.RNNBase, inputs: Tensor) -> Gradients:
         through = False
         for direction in ("", "_reverse") if layer.bidirectional else ("",):
             end = f"_l{index}{direction}"
-            own = {name: value for name, value in layer.named_parameters() if name.endswith(end)}
-            is_reached = reaches or any(map(_is_trained, own.values()))
+            weights = {
+                name: value for name, value in layer.named_parameters() if name.endswith(end)
+            }
+            is_reached = reaches or any(map(_is_trained, weights.values()))
             through |= is_reached
-            for name, value in own.items():
+            for name, value in weights.items():
                 if name.startswith("bias"):
                     continue
                 reached_steps = num_steps * (reaches if "_ih_" in name else is_reached)
                 if "_hh_" in name and is_reached:
                     reached_steps -= num_texts
                 terms += value.numel() * (num_steps * _is_trained(value) + reached_steps)
-            trained = any(_is_trained(v) for name, v in own.items() if name.startswith("weight"))
+            trained = any(
+                _is_trained(v) for name, v in weights.items() if name.startswith("weight")
+            )
             num_launches += is_reached + trained
         reaches = through
     return Gradients(2 * terms, num_launches)

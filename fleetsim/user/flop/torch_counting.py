@@ -14,10 +14,7 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.optim.optimizer import (
-    Optimizer,
-    register_optimizer_step_post_hook,
-)
+from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from fleetsim.contracts import CountedWork
@@ -49,7 +46,7 @@ class TorchCount(TorchDispatchMode):  # type: ignore[no-untyped-call]
             kind, flop = counted
             self.flop[kind] += flop
             is_backward = func._overloadpacket is torch.ops.aten.convolution_backward
-            # Both gradients are one call: of the inputs, where they are wanted, and the weights.
+            # Both gradients are one call: of the inputs, where they are requested, and the weights.
             self.launches += int(sum(args[10][:2])) if is_backward else 1
         return out
 

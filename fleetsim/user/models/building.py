@@ -23,7 +23,7 @@ _BATCH_NORMS = nn.modules.batchnorm._BatchNorm
 
 
 def initial_network(
-    make: Callable[[], object], said: str, samples: SampleForm, *, seed: int
+    make: Callable[[], object], label: str, samples: SampleForm, *, seed: int
 ) -> nn.Module:
     """Return the network with its initial weights on the CPU, checked.
 
@@ -31,7 +31,7 @@ def initial_network(
     where the running statistics decay at a fixed rate. `make` calls the user's class or function,
     and says its own faults.
     """
-    with model_faults(said):
+    with model_faults(label):
         module = _initial(make, samples, seed)
         module_checks.check_weights(module)
         # Built twice in every run, so that a generator without a seed is noticed.

@@ -68,8 +68,8 @@ def _check_batch(tried: nn.Module, samples: SampleForm, num: int) -> None:
         )
     with torch.no_grad(), addressed(0, "trial"):
         second = _logits(tried, batch)
-    found: object = second  # the first result was checked
-    is_alike = isinstance(found, torch.Tensor) and first.dtype == found.dtype
+    answer: object = second  # the first result was checked
+    is_alike = isinstance(answer, torch.Tensor) and first.dtype == answer.dtype
     if not (is_alike and first.device == second.device and torch.equal(first, second)):
         raise ModelFaultError(
             "two forward passes on the same samples in evaluation mode differ; what they depend on"

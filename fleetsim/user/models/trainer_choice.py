@@ -44,8 +44,8 @@ MIN_CONVOLVED = 0.5
 
 def choose_user_trainer(asked: TrainerQuestion) -> tuple[TrainerKind, str]:
     """Return the trainer of a user's network, and the reason."""
-    wanted, local = asked.requested.kind, asked.local
-    if wanted == "serial":
+    requested, local = asked.requested.kind, asked.local
+    if requested == "serial":
         return ("serial", "the scenario's trainer or data set asks for it")
     if local.algorithm.kind != "none":
         return ("serial", "task.local.algorithm trains one client at a time")
@@ -55,19 +55,19 @@ def choose_user_trainer(asked: TrainerQuestion) -> tuple[TrainerKind, str]:
         drawn = (
             f"the network draws random numbers ({library}) in training, at the address of each job"
         )
-    if wanted != "auto":
-        if wanted == "channels-last" and asked.torch_device != "cpu":
+    if requested != "auto":
+        if requested == "channels-last" and asked.torch_device != "cpu":
             raise ScenarioError(
                 "trainer.kind: channels-last trains on the CPU alone; use auto, or --torch-device"
                 " cpu"
             )
-        proof = _proof(wanted, asked, drawn)
+        proof = _proof(requested, asked, drawn)
         if proof.fault is not None:
             raise ScenarioError(
-                f"trainer.kind: {wanted} is not proved equal to serial for"
+                f"trainer.kind: {requested} is not proved equal to serial for"
                 f" {type(asked.module).__name__}: {proof.fault}; use auto or serial"
             )
-        return (wanted, proved(proof))
+        return (requested, proved(proof))
     if drawn is not None:
         return ("serial", drawn)
     faults = []

@@ -75,17 +75,13 @@ def check_single_samples(
         f"a batch of one sample, which client {client} has with its {num_samples[client]} samples"
         " (choose another task.local.batch_size),"
     )
-    with (
-        from_code_of(f"its forward pass on {rest}"),
-        addressed(0, "trial"),
-        torch.no_grad(),
-    ):
-        found = tried(torch.from_numpy(inputs))
+    with from_code_of(f"its forward pass on {rest}"), addressed(0, "trial"), torch.no_grad():
+        outputs = tried(torch.from_numpy(inputs))
     with from_code_of(f"its training on {rest}"):
         loss_of = losses_of(tried, loss.build())
         if loss_of is losses:
-            check_logits(found, samples, 1)
-        loss_of(found, torch.from_numpy(labels))
+            check_logits(outputs, samples, 1)
+        loss_of(outputs, torch.from_numpy(labels))
 
 
 def draws_in_training(
@@ -106,10 +102,10 @@ def _check_gradients(module: nn.Module, samples: SampleForm, loss: LossKind) -> 
     with addressed(0, "trial"), from_code_of("its training"):
         loss_of = losses_of(tried, loss.build())
         with left_alone(tried, ModelFaultError):
-            found = tried(torch.from_numpy(inputs))
+            outputs = tried(torch.from_numpy(inputs))
             if loss_of is losses:
-                check_logits(found, samples, len(labels))
-            mean = loss_of(found, torch.from_numpy(labels)).mean()
+                check_logits(outputs, samples, len(labels))
+            mean = loss_of(outputs, torch.from_numpy(labels)).mean()
         if not mean.requires_grad:
             raise ModelFaultError(
                 "its logits do not depend on its weights by differentiable operations; leave out"
@@ -131,10 +127,10 @@ def _check_gradients(module: nn.Module, samples: SampleForm, loss: LossKind) -> 
 def _changed(trial: Trial, kernel: Kernel) -> str:
     """Return the buffers outside of the flat vector that training has changed, for a message."""
     trained = dict(kernel.module.named_buffers())
-    found = [
+    changed = [
         name
         for name, buffer in trial.module.named_buffers()
         if (not buffer.is_floating_point() or name not in trial.module.state_dict())
         and not torch.equal(buffer, trained[name])
     ]
-    return f" (buffer {', '.join(found[:_MOST_NAMED])})" if found else ""
+    return f" (buffer {', '.join(changed[:_MOST_NAMED])})" if changed else ""

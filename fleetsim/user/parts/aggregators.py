@@ -40,7 +40,7 @@ class AggregatorPluginSettings(PluginSettings, AggregatorKind):
 
     def build(self, *, buffers: BoolArray | None = None) -> CheckedAggregator:
         """Return a new aggregator; `buffers` [P] are aggregated like parameters."""
-        return CheckedAggregator(self.part(), self.part(), self.plugin.said)
+        return CheckedAggregator(self.part(), self.part(), self.plugin.label)
 
 
 class AggregatorPlugins(PluginKind):
@@ -80,10 +80,8 @@ class AggregatorPlugins(PluginKind):
         if state is not None:
             calls.call(after, "restore", state)
         rest, _ = _versions(after, calls, begins_at=_RESTART)
-        for number, (one, two) in enumerate(
-            zip(first[_RESTART:], rest, strict=True), start=_RESTART + 1
-        ):
-            if not same(one, two):
+        for number, two in enumerate(rest, start=_RESTART + 1):
+            if not same(first[number - 1], two):
                 lacks = (
                     "keeps something between calls, and has no state and restore"
                     if state is None
@@ -99,12 +97,12 @@ class CheckedAggregator:
     The first model is asked of a second object, too.
     """
 
-    def __init__(self, own: Any, second: Any, said: str) -> None:
-        """Wrap an aggregator that satisfies `AggregatorPlugins`; `said` names it in messages."""
-        self._calls = TwinCalls(own, second, said)
-        self._own = own
-        self._said = said
-        self._keeps_state = AggregatorPlugins.has(own, "state")
+    def __init__(self, part: Any, second: Any, label: str) -> None:
+        """Wrap an aggregator that satisfies `AggregatorPlugins`; `label` names it in messages."""
+        self._calls = TwinCalls(part, second, label)
+        self._part = part
+        self._label = label
+        self._keeps_state = AggregatorPlugins.has(part, "state")
 
     def aggregate(self, base: Parameters, reports: Sequence[Report]) -> Parameters:
         """Return the next model [P], a new array."""
@@ -114,13 +112,13 @@ class CheckedAggregator:
         self._calls.leave_second()
         message = model_fault(answer, base)
         if message is not None:
-            raise PluginError(f"{self._said}: aggregate returned {message}")
+            raise PluginError(f"{self._label}: aggregate returned {message}")
         with np.errstate(over="ignore"):  # refused below
             model = np.array(answer, dtype=np.float32)
         num_broken = model.size - int(np.count_nonzero(np.isfinite(model)))
         if num_broken:
             raise PluginError(
-                f"{self._said}: aggregate returned {num_broken} of {model.size} numbers that are"
+                f"{self._label}: aggregate returned {num_broken} of {model.size} numbers that are"
                 " not finite as float32, from finite models; check its divisions, weights and steps"
             )
         return model
@@ -129,11 +127,11 @@ class CheckedAggregator:
         """Return its state, copied; empty if it keeps none."""
         if not self._keeps_state:
             return {}
-        with own_code(f"{self._said}: state"):
-            state = self._own.state()
+        with own_code(f"{self._label}: state"):
+            state = self._part.state()
         message = state_fault(state)
         if message is not None:
-            raise PluginError(f"{self._said}: state returned {message}")
+            raise PluginError(f"{self._label}: state returned {message}")
         return {name: np.array(value) for name, value in state.items()}
 
     def restore(self, state: State) -> None:
@@ -198,8 +196,8 @@ def _check_sums(make: Callable[[], Any], calls: WatchedCalls) -> None:
         for index, sign in ((0, 1.0), (3, -1.0)):
             vector: Any = plain[index].vector
             moved[index] = plain[index]._replace(vector=vector + np.float32(sign * scale) * apart)
-        found = _aggregated(make(), calls, base, moved)
-        if not np.allclose(found, expected, rtol=0.0, atol=1e-5 * max(1.0, scale)):
+        model = _aggregated(make(), calls, base, moved)
+        if not np.allclose(model, expected, rtol=0.0, atol=1e-5 * max(1.0, scale)):
             raise calls.refused(
                 f"says {DECLARATION} = False, and aggregate gives another model for updates of the"
                 " same sums; aggregate by sums alone, or leave that out"
@@ -208,10 +206,10 @@ def _check_sums(make: Callable[[], Any], calls: WatchedCalls) -> None:
 
 
 def _aggregated(
-    own: Any, calls: WatchedCalls, base: Parameters, reports: list[Report]
+    part: Any, calls: WatchedCalls, base: Parameters, reports: list[Report]
 ) -> Parameters:
     """Return the model that an aggregator makes of reports."""
-    answer = calls.call(own, "aggregate", base, reports, names=("base", "a report"))
+    answer = calls.call(part, "aggregate", base, reports, names=("base", "a report"))
     message = model_fault(answer, base)
     if message is not None:
         raise calls.refused(f"aggregate returned {message}")
@@ -219,18 +217,18 @@ def _aggregated(
 
 
 def _versions(
-    own: Any, calls: WatchedCalls, *, begins_at: int = 0, restarts_after: int | None = None
+    part: Any, calls: WatchedCalls, *, begins_at: int = 0, restarts_after: int | None = None
 ) -> tuple[list[Parameters], Any]:
     """Return the models that an aggregator makes, and a copy of its state in between if asked."""
     made, state = [], None
     for number in range(begins_at, _NUM_VERSIONS):
-        made.append(_aggregated(own, calls, _model(number), _reports(number)))
+        made.append(_aggregated(part, calls, _model(number), _reports(number)))
         if not np.isfinite(made[-1]).all():
             raise calls.refused(
                 "aggregate returned numbers that are not finite, from finite models"
             )
-        if number + 1 == restarts_after and AggregatorPlugins.has(own, "state"):
-            state = calls.call(own, "state")
+        if number + 1 == restarts_after and AggregatorPlugins.has(part, "state"):
+            state = calls.call(part, "state")
             message = state_fault(state)
             if message is not None:
                 raise calls.refused(f"state returned {message}")
@@ -246,17 +244,10 @@ def _reports(number: int) -> list[Report]:
     """Return the answers of all clients to a version, near its model."""
     base = _model(number)
     draws = rng.stream(1, "plug-in check/reports", number)
-    return [
-        Report(
-            client=client,
-            purpose=Purpose.TRAIN,
-            outcome=Outcome.DELIVERED,
-            dispatched_at_s=60.0 * number,
-            finished_at_s=60.0 * number + 10.0 + client,
-            num_samples=10 + client,
-            loss=1.0,
-            vector=(base + 0.1 * draws.normal(size=_SIZE)).astype(np.float32),
-            base=base,
-        )
-        for client in draws.permutation(_NUM_CLIENTS).tolist()
-    ]
+    reports = []
+    for client in draws.permutation(_NUM_CLIENTS).tolist():
+        begun_s, vector = 60.0 * number, base + 0.1 * draws.normal(size=_SIZE)
+        ended_s = begun_s + 10.0 + client
+        report = Report(client, Purpose.TRAIN, Outcome.DELIVERED, begun_s, ended_s, 10 + client)
+        reports.append(report._replace(loss=1.0, vector=vector.astype(np.float32), base=base))
+    return reports

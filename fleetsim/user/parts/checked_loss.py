@@ -29,22 +29,22 @@ def function_of(part: Any) -> LossFunction:
 class CheckedLoss:
     """Loss of the user's own, each of whose answers is checked."""
 
-    def __init__(self, part: Any, said: str) -> None:
-        """Wrap an object with `losses`, or one that can be called; `said` names it in messages."""
+    def __init__(self, part: Any, label: str) -> None:
+        """Wrap an object with `losses`, or one that can be called; `label` names it in messages."""
         message = weights_fault(part)
         if message is not None:
-            raise ScenarioError(f"{said}: {message}")
+            raise ScenarioError(f"{label}: {message}")
         self.call = function_of(part)
         """Function that computes the losses, unchecked."""
-        self._said = said
+        self._label = label
 
     def losses(self, outputs: Any, labels: Tensor) -> Tensor:
         """Return the loss of each sample [n]."""
-        with own_faults(f"{self._said}: losses"):
+        with own_faults(f"{self._label}: losses"):
             result = self.call(outputs, labels)
         wrong = answer_fault(result, len(labels))
         if wrong is not None:
-            raise PluginError(f"{self._said}: losses {wrong}")
+            raise PluginError(f"{self._label}: losses {wrong}")
         return result
 
 
@@ -58,18 +58,18 @@ def weights_fault(part: Any) -> str | None:
     return None
 
 
-def answer_fault(found: Any, num_samples: int) -> str | None:
+def answer_fault(answer: Any, num_samples: int) -> str | None:
     """Return what an answer is instead of the losses [n] of samples."""
-    if not isinstance(found, Tensor):
-        return f"returned {type(found).__name__}, not a tensor"
-    if found.shape != (num_samples,):
-        what = "one number" if found.dim() == 0 else f"the shape {tuple(found.shape)}"
+    if not isinstance(answer, Tensor):
+        return f"returned {type(answer).__name__}, not a tensor"
+    if answer.shape != (num_samples,):
+        what = "one number" if answer.dim() == 0 else f"the shape {tuple(answer.shape)}"
         return (
             f"returned {what} for {num_samples} samples; it must return the loss of each sample"
             f" [{num_samples}], as torch's losses do with reduction='none'"
         )
-    if not found.dtype.is_floating_point:
-        return f"returned {str(found.dtype).removeprefix('torch.')}, not a float tensor"
+    if not answer.dtype.is_floating_point:
+        return f"returned {str(answer.dtype).removeprefix('torch.')}, not a float tensor"
     return None
 
 
@@ -77,10 +77,10 @@ def check_loss(call: LossFunction, samples: SampleForm) -> None:
     """Check a loss on drawn logits and labels for samples of a form."""
     first, labels = _drawn(samples, "one")
     others, other_labels = _drawn(samples, "other")
-    found, gradient = _computed(call, first, labels)
+    losses, gradient = _computed(call, first, labels)
     _computed(call, others, other_labels)
     again, gradient_again = _computed(call, first, labels)
-    if not (torch.equal(found, again) and torch.equal(gradient, gradient_again)):
+    if not (torch.equal(losses, again) and torch.equal(gradient, gradient_again)):
         raise ModelFaultError(
             "losses gives two results for the same outputs and labels; it must keep nothing from"
             " one call to the next, and draw nothing"
@@ -93,15 +93,15 @@ def _computed(call: LossFunction, outputs: Tensor, labels: Tensor) -> tuple[Tens
     """Return losses and the gradient of their sum by the outputs."""
     leaf, kept_labels = outputs.clone().requires_grad_(), labels.clone()
     seen = leaf * 1.0  # as the outputs of a network, it may be changed in place
-    found = _losses(call, seen, labels)
+    losses = _losses(call, seen, labels)
     for name, given, kept in (("outputs", seen, outputs), ("labels", labels, kept_labels)):
         if not torch.equal(given.detach(), kept):
             raise ModelFaultError(f"losses changes its {name}; work on a copy")
-    if not bool(torch.isfinite(found).all()):
+    if not bool(torch.isfinite(losses).all()):
         raise ModelFaultError("losses returned numbers that are not finite, from logits around 0")
     gradient = None
-    if found.requires_grad:
-        (gradient,) = torch.autograd.grad(found.sum(), leaf, allow_unused=True)
+    if losses.requires_grad:
+        (gradient,) = torch.autograd.grad(losses.sum(), leaf, allow_unused=True)
     if gradient is None or not bool(gradient.any()):
         raise ModelFaultError(
             "losses do not depend on the outputs by differentiable operations; leave out detach,"
@@ -112,17 +112,17 @@ def _computed(call: LossFunction, outputs: Tensor, labels: Tensor) -> tuple[Tens
             "losses have gradients that are not finite, at logits around 0; check powers, roots,"
             " logarithms and divisions"
         )
-    return found.detach(), gradient
+    return losses.detach(), gradient
 
 
 def _losses(call: LossFunction, outputs: Tensor, labels: Tensor) -> Tensor:
     shapes = f"outputs {list(outputs.shape)} and labels {list(labels.shape)}"
     with from_code_of(f"losses, with {shapes},"):
-        found: Any = call(outputs, labels)
-    message = answer_fault(found, len(labels))
+        answer: Any = call(outputs, labels)
+    message = answer_fault(answer, len(labels))
     if message is not None:
         raise ModelFaultError(f"losses {message}")
-    losses: Tensor = found
+    losses: Tensor = answer
     return losses
 
 

@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -38,13 +38,6 @@ _NUM_LABELS = 3
 _LOCAL = LocalSettings(epochs=2, batch_size=4, optimizer=SgdSettings(learning_rate=0.1))
 
 
-class _Trace(NamedTuple):
-    """Everything that came of a rehearsal."""
-
-    models: list[Parameters]
-    updates: list[dict[str, Any]]
-
-
 def check_client_training(
     make: Callable[[], Any], calls: WatchedCalls, *, has: Callable[[object, str], bool]
 ) -> None:
@@ -68,8 +61,8 @@ def check_client_training(
 
 def _rounds(
     at_hand: Callable[[], Any], calls: WatchedCalls, has: Callable[[object, str], bool]
-) -> _Trace:
-    """Return what some rounds yield; `at_hand` returns the object of the next call."""
+) -> list[Any]:
+    """Return all that some rounds yield; `at_hand` returns the object of the next call."""
     model = nn.Linear(_NUM_FEATURES, _NUM_LABELS)
     weights = 0.3 * rng.stream(1, "plug-in check/weights").normal(size=flatten(model).size)
     parameters = weights.astype(np.float32)
@@ -82,52 +75,41 @@ def _rounds(
             raise calls.refused(f"wire returned {type(wire).__name__}, not a Wire")
         server = _arrays("start_server", calls.call(at_hand(), "start_server", start), calls)
     kept: dict[int, Arrays] = {}
-    trace = _Trace([], [])
+    trace: list[Any] = []
     for round_ in range(_NUM_ROUNDS):
         received: Arrays = {}
         if has_part:
-            received = _arrays(
-                "broadcast", calls.call(at_hand(), "broadcast", server, names=("server",)), calls
-            )
+            answer = calls.call(at_hand(), "broadcast", server, names=("server",))
+            received = _arrays("broadcast", answer, calls)
             _check_bytes("broadcast", received, wire.download_byte, calls)
         reports = []
         for client in range(_NUM_CLIENTS):
-            found = _train(
-                at_hand(), calls, model, parameters, client, round_, kept.get(client, {}), received
-            )
-            _check_bytes("ClientUpdate.sent", found.sent or {}, wire.upload_byte, calls)
-            if found.state is not None:
-                kept[client] = found.state
-                if _form(found.state) != _form(next(iter(kept.values()))):
+            data = _data(client, kept.get(client, {}), received)
+            generator = rng.stream(1, "plug-in check/task", client, round_)
+            result = _train(at_hand(), calls, model, parameters, data, generator)
+            _check_bytes("ClientUpdate.sent", result.sent or {}, wire.upload_byte, calls)
+            if result.state is not None:
+                kept[client] = result.state
+                if _form(result.state) != _form(next(iter(kept.values()))):
                     raise calls.refused(
-                        f"client {client} keeps {_form(found.state)}, and client 0"
+                        f"client {client} keeps {_form(result.state)}, and client 0"
                         f" {_form(kept[0])}; names and shapes must be those of all clients"
                     )
-            reports.append(_report(client, found, parameters))
-            trace.updates.append(found._asdict())
+            reports.append(_report(client, result, parameters))
+            trace.append(result._asdict())
         after = weighted_mean(parameters, reports, "uniform").astype(np.float32)
         if has_part:
             step = ServerStep(start, parameters, after, tuple(reports))
             after, server = _step(at_hand(), calls, server, step)
         parameters = after
-        trace.models.append(parameters)
+        trace.append(parameters)
     return trace
 
 
-def _train(
-    own: Any,
-    calls: WatchedCalls,
-    model: nn.Module,
-    base: Parameters,
-    client: int,
-    round_: int,
-    state: Arrays,
-    received: Arrays,
-) -> JobResult:
-    """Return the result of one client's training, whose arguments must stay as they are."""
+def _data(client: int, state: Arrays, received: Arrays) -> ClientData:
     draws = rng.stream(1, "plug-in check/samples", client)
     inputs = draws.normal(size=(_NUM_SAMPLES, _NUM_FEATURES)).astype(np.float32)
-    data = ClientData(
+    return ClientData(
         client=client,
         inputs=torch.from_numpy(inputs),
         labels=torch.from_numpy(draws.integers(_NUM_LABELS, size=_NUM_SAMPLES)),
@@ -138,20 +120,29 @@ def _train(
         epochs=2,
     )
 
+
+def _train(
+    part: Any,
+    calls: WatchedCalls,
+    model: nn.Module,
+    base: Parameters,
+    data: ClientData,
+    generator: np.random.Generator,
+) -> JobResult:
+    """Return the result of one client's training, whose arguments must stay as they are."""
+
     def given() -> dict[str, Any]:
         numbers = {"data.inputs": data.inputs.numpy(), "data.labels": data.labels.numpy()}
-        return {**numbers, "data.state": state, "data.received": received}
+        return {**numbers, "data.state": data.state, "data.received": data.received}
 
     before = copy.deepcopy(given())
-    generator = rng.stream(1, "plug-in check/task", client, round_)
-
     try:
         result: JobResult = calls.watched(
-            "train_client", lambda: run_algorithm(own, model, base, data, generator)
+            "train_client", lambda: run_algorithm(part, model, base, data, generator)
         )
     except PluginError as fault:
-        message = str(fault).removeprefix(f"{calls.said}: ")
-        raise calls.refused(message.removeprefix(f"{type(own).__name__}.")) from fault
+        message = str(fault).removeprefix(f"{calls.label}: ")
+        raise calls.refused(message.removeprefix(f"{type(part).__name__}.")) from fault
     for name, value in given().items():
         if not same(value, before[name]):
             raise calls.refused(f"train_client changes {name}; work on a copy")
@@ -159,9 +150,9 @@ def _train(
 
 
 def _step(
-    own: Any, calls: WatchedCalls, server: Arrays, step: ServerStep
+    part: Any, calls: WatchedCalls, server: Arrays, step: ServerStep
 ) -> tuple[Parameters, Arrays]:
-    answer = calls.call(own, "server_step", server, step, names=("server", "step"))
+    answer = calls.call(part, "server_step", server, step, names=("server", "step"))
     if not (isinstance(answer, tuple) and len(answer) == 2):
         raise calls.refused(
             f"server_step returned {type(answer).__name__}, not (model, arrays of the server)"
@@ -172,19 +163,10 @@ def _step(
     return model.astype(np.float32), _arrays("server_step", arrays, calls)
 
 
-def _report(client: int, found: JobResult, base: Parameters) -> Report:
-    return Report(
-        client=client,
-        purpose=Purpose.TRAIN,
-        outcome=Outcome.DELIVERED,
-        dispatched_at_s=0.0,
-        finished_at_s=1.0 + client,
-        num_samples=found.num_samples,
-        loss=found.loss,
-        vector=found.vector,
-        base=base,
-        sent=found.sent,
-    )
+def _report(client: int, result: JobResult, base: Parameters) -> Report:
+    num = result.num_samples
+    report = Report(client, Purpose.TRAIN, Outcome.DELIVERED, 0.0, 1.0 + client, num)
+    return report._replace(loss=result.loss, vector=result.vector, base=base, sent=result.sent)
 
 
 def _arrays(method: str, answer: Any, calls: WatchedCalls) -> Arrays:

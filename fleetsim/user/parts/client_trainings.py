@@ -1,6 +1,5 @@
 """Own training of clients: algorithms of the user's own."""
 
-import inspect
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -13,12 +12,6 @@ from fleetsim.user.plugin import PluginSettings
 from fleetsim.user.plugin_kind import PluginKind, kinds_of
 from fleetsim.user.watched_calls import WatchedCalls
 
-_PART = frozenset(
-    name
-    for name, method in vars(ServerPart).items()
-    if inspect.isfunction(method) and not name.startswith("_")
-)
-"""Methods of the server's part, all or none."""
 _NUMBERS: Mapping[str, tuple[type, ...]] = MappingProxyType(
     {"train_factor": (int, float), "num_copies": (int,)}
 )
@@ -43,7 +36,8 @@ class ClientTrainingPlugins(PluginKind):
     noun = "own training of clients"
     key_path = ("task", "local", "algorithm")
     protocol = ClientTraining
-    optional = _PART
+    optional_protocol = ServerPart
+    optional = frozenset({"wire", "start_server", "broadcast", "server_step"})
     marks = frozenset({"train_client"})
     bundled = kinds_of(AlgorithmSettings)
     settings_base = ClientTrainingPluginSettings
@@ -65,24 +59,6 @@ class ClientTrainingPlugins(PluginKind):
     @classmethod
     def check(cls, make: Callable[[], Any], calls: WatchedCalls) -> None:
         """Rehearse it; see `fleetsim.user.parts.client_rounds`."""
-        from fleetsim.user.parts.client_rounds import (  # noqa: PLC0415
-            check_client_training,
-        )
+        from fleetsim.user.parts.client_rounds import check_client_training  # noqa: PLC0415
 
         check_client_training(make, calls, has=cls.has)
-
-    @classmethod
-    def methods(cls) -> dict[str, list[str]]:
-        """Return the methods of both Protocols, with the names of the arguments of each."""
-        result = super().methods()
-        for name in vars(ServerPart):
-            if name in _PART:
-                arguments = list(inspect.signature(getattr(ServerPart, name)).parameters)
-                result[name] = arguments[1:]
-        return result
-
-    @classmethod
-    def has(cls, made: object, name: str) -> bool:
-        """Return whether an object has a method of its own, not a Protocol's empty one."""
-        stub = vars(ServerPart if name in _PART else ClientTraining)[name]
-        return getattr(type(made), name, None) is not stub and callable(getattr(made, name, None))

@@ -2,7 +2,8 @@
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,7 +20,7 @@ from fleetsim.learning.data.dataset_kind import DatasetKind
 from fleetsim.learning.data.loading import DatasetSettings
 from fleetsim.user import identity
 from fleetsim.user.data.checked_dataset import dataset_fault
-from fleetsim.user.data.own_dataset import OwnDataset, dataset
+from fleetsim.user.data.user_dataset import UserDataset, dataset
 from fleetsim.user.plugin import PluginSettings
 from fleetsim.user.plugin_kind import PluginKind, accepts, kinds_of
 from fleetsim.user.watched_calls import WatchedCalls, refused
@@ -55,13 +56,13 @@ class DatasetPluginSettings(PluginSettings, DatasetKind):
         def read() -> tuple[Any, Dataset]:
             with global_generators.addressed(seed, _PURPOSE):
                 part = self.part()
-                return part, loaded(part, self.plugin.said, seed=seed, num_clients=num_clients)
+                return part, loaded(part, self.plugin.label, seed=seed, num_clients=num_clients)
 
         part, result = read()
         if _runs_code(part) and result.size_byte <= _READ_TWICE_BYTE:
             again = read()[1]
             if content_sha256(again) != content_sha256(result):
-                raise refused(self.plugin.said, f"load gives other data {_APART}")
+                raise refused(self.plugin.label, f"load gives other data {_APART}")
         return result
 
 
@@ -90,15 +91,15 @@ class DatasetPlugins(PluginKind):
         """Return data that Python gives, with a name that ends with the digest of their content."""
         if _runs_code(given):
             return given, identity.name_of(type(given)), type(given)
-        own = given if isinstance(given, OwnDataset) else dataset(given)
-        return own, f"{own.name}:{own.sha256[:_HASH_LENGTH]}", None
+        data = given if isinstance(given, UserDataset) else dataset(given)
+        return data, f"{data.name}:{data.sha256[:_HASH_LENGTH]}", None
 
     @classmethod
-    def way_out(cls, word: str) -> str:
+    def hint(cls, word: str) -> str:
         """Return how to give the data that a scenario asks for by their word."""
         if _GIVEN.fullmatch(word):
             return "give the same data from Python, by fleetsim.run(..., dataset=...)"
-        return super().way_out(word)
+        return super().hint(word)
 
     @classmethod
     def fault(cls, made: object) -> str | None:
@@ -110,43 +111,46 @@ class DatasetPlugins(PluginKind):
     @classmethod
     def check(cls, make: Callable[[], Any], calls: WatchedCalls) -> None:
         """Rehearse it; see `PluginKind.check`."""
-        first, second = (calls.watched("load", lambda: _loaded(make(), calls)) for _ in range(2))
+
+        def read() -> Dataset:
+            with _data_faults(calls):
+                return loaded(make(), calls.label, seed=_SEED, num_clients=_NUM_CLIENTS)
+
+        first, second = (calls.watched("load", read) for _ in range(2))
         if first.accessed is not None and second.accessed is not None:
             _check_access(first.accessed, second.accessed, calls)
         for name in _ARRAYS:
             one, two = getattr(first, name), getattr(second, name)
             if not _equal(one, two):
                 raise calls.refused(f"load gives other {name} {_APART}")
-        if (first.num_classes, first.vocabulary_size) != (
-            second.num_classes,
-            second.vocabulary_size,
-        ):
+        sizes = [(each.num_classes, each.vocabulary_size) for each in (first, second)]
+        if sizes[0] != sizes[1]:
             raise calls.refused("load gives another number of classes or tokens the second time")
 
 
-def loaded(part: Any, said: str, *, seed: int, num_clients: int) -> Dataset:
+def loaded(part: Any, label: str, *, seed: int, num_clients: int) -> Dataset:
     """Return the data set of an object with `load`, which may ask for both numbers, or of data."""
     result = part
     if _runs_code(part):
         given = {"seed": seed, "num_clients": num_clients}
         asked = _asked(part.load) or ()
-        with own_code(f"{said}: load"):
+        with own_code(f"{label}: load"):
             result = part.load(**{name: given[name] for name in asked})
     if isinstance(result, Dataset):
         message = dataset_fault(result)
         if message is not None:
-            raise refused(said, f"load returned a data set {message}")
+            raise refused(label, f"load returned a data set {message}")
         return result
-    if isinstance(result, OwnDataset):
+    if isinstance(result, UserDataset):
         return result.load()
-    own = dataset(result)
-    own.said = said
-    return own.load()
+    data = dataset(result)
+    data.place = label
+    return data.load()
 
 
 def _runs_code(part: Any) -> bool:
     """Return whether an object reads its data by a method of the user's own."""
-    return hasattr(part, "load") and not isinstance(part, OwnDataset)
+    return hasattr(part, "load") and not isinstance(part, UserDataset)
 
 
 def _asked(load: Callable[..., Any]) -> list[str] | None:
@@ -156,23 +160,23 @@ def _asked(load: Callable[..., Any]) -> list[str] | None:
     return asked if accepts(load, **dict.fromkeys(asked, 0)) else None
 
 
-def _loaded(part: Any, calls: WatchedCalls) -> Dataset:
+@contextmanager
+def _data_faults(calls: WatchedCalls) -> Iterator[None]:
+    """Tell faults of the data in the block as those of the plug-in."""
     try:
-        return loaded(part, calls.said, seed=_SEED, num_clients=_NUM_CLIENTS)
+        yield
     except DataError as fault:
-        raise calls.refused(str(fault).removeprefix(f"{calls.said}: ")) from fault
+        raise calls.refused(str(fault).removeprefix(f"{calls.label}: ")) from fault
 
 
 def _check_access(first: AccessedInputs, second: AccessedInputs, calls: WatchedCalls) -> None:
     """Check that samples which are made at each access depend on its address alone."""
     rows = np.arange(min(_NUM_READ, len(first)))
-    try:
+    with _data_faults(calls):
         one, two = (
             each.taken(order, [0] * len(rows), seed=_SEED, address=(0,))
             for each, order in ((first, rows), (second, rows[::-1]))
         )
-    except DataError as fault:
-        raise calls.refused(str(fault).removeprefix(f"{calls.said}: ")) from fault
     unlike = np.flatnonzero((one != two[::-1]).reshape(len(rows), -1).any(axis=1))
     if unlike.size:
         raise calls.refused(

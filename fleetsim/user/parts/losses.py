@@ -1,6 +1,5 @@
 """Losses of the user's own."""
 
-import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -11,6 +10,7 @@ from fleetsim.learning.global_generators import addressed
 from fleetsim.learning.local.loss_settings import LossKind, LossSettings
 from fleetsim.learning.models.model_fault import ModelFaultError
 from fleetsim.quoting import quoted
+from fleetsim.user.parts.models import ModelPlugins
 from fleetsim.user.plugin import PluginSettings
 from fleetsim.user.plugin_kind import PluginKind, accepts, kinds_of
 from fleetsim.user.watched_calls import WatchedCalls, model_faults
@@ -26,7 +26,7 @@ class LossPluginSettings(PluginSettings, LossKind):
         """Return a new loss, each of whose answers is checked."""
         from fleetsim.user.parts.checked_loss import CheckedLoss  # noqa: PLC0415
 
-        return CheckedLoss(self.part(), self.plugin.said)
+        return CheckedLoss(self.part(), self.plugin.label)
 
     def check_on(self, samples: SampleForm) -> None:
         """Check the loss on drawn logits for samples of a form."""
@@ -55,13 +55,9 @@ class LossPlugins(PluginKind):
     takes_functions = True
 
     @classmethod
-    def claims(cls, found: object) -> bool:
+    def claims(cls, given: object) -> bool:
         """Return whether a class has `losses` and is no network, which may have its own loss."""
-        torch = sys.modules.get("torch")
-        is_network = (
-            torch is not None and isinstance(found, type) and issubclass(found, torch.nn.Module)
-        )
-        return not is_network and super().claims(found)
+        return not ModelPlugins.claims(given) and super().claims(given)
 
     @classmethod
     def claims_function(cls, function: Callable[..., Any]) -> bool:
@@ -103,10 +99,10 @@ class LossPlugins(PluginKind):
 
         first: ModelFaultError | None = None
         for samples in FORMS:
-            found: ModelFaultError | None = calls.watched("losses", partial(rehearse, samples))
-            if found is None:
+            fault: ModelFaultError | None = calls.watched("losses", partial(rehearse, samples))
+            if fault is None:
                 return
-            first = first or found
-            if " fails: " not in str(found):
-                raise calls.refused(str(found)) from found
+            first = first or fault
+            if " fails: " not in str(fault):
+                raise calls.refused(str(fault)) from fault
         raise calls.refused(str(first)) from first

@@ -44,7 +44,7 @@ class ModelPluginSettings(PluginSettings, UserModelKind):
     @property
     def label(self) -> str:
         """Name of the network in messages, as the user gave it."""
-        return self.plugin.said
+        return self.plugin.label
 
     def build(self, samples: SampleForm) -> Any:
         """Return what the user's class or function gives, unchecked; weights are drawn with it."""
@@ -58,9 +58,10 @@ class ModelPluginSettings(PluginSettings, UserModelKind):
 
     def counted_cost(self, module: nn.Module, samples: SampleForm) -> ModelCost:
         """Return the cost of the network, counted or as it declares it."""
-        from fleetsim.user.models.own_cost import own_cost  # noqa: PLC0415
+        from fleetsim.user.models.user_cost import counted_cost  # noqa: PLC0415
 
-        return own_cost(module, samples, self.label)
+        with model_faults(self.label):
+            return counted_cost(module, samples)
 
     def proved_trainer(self, asked: TrainerQuestion) -> tuple[TrainerKind, str]:
         """Return the trainer; see `ChoosesTrainer`."""
@@ -98,21 +99,21 @@ class NetworkMaker:
             # A built-in function does not say what it takes; the call tells the rest.
             self._takes_samples = False
 
-    def network(self, samples: SampleForm, said: str) -> object:
+    def network(self, samples: SampleForm, label: str) -> object:
         """Call it, with `samples` if it has a parameter of that name."""
         named = {"samples": samples} if self._takes_samples else {}
         words = [*(["settings"] if self._given else []), *named]
         call = f"{getattr(self.call, '__name__', 'it')}({', '.join(words)})"
-        with own_code(f"{said}: {call}"):
+        with own_code(f"{label}: {call}"):
             return self.call(*self._given, **named)
 
 
-def network_of(part: Any, samples: SampleForm, said: str) -> object:
+def network_of(part: Any, samples: SampleForm, label: str) -> object:
     """Return what a maker of networks makes for samples of a form, or a network itself."""
     if ModelPlugins.claims(type(part)):
         return part
     maker = part if isinstance(part, NetworkMaker) else NetworkMaker(part)
-    return maker.network(samples, said)
+    return maker.network(samples, label)
 
 
 class ModelPlugins(PluginKind):
@@ -128,10 +129,10 @@ class ModelPlugins(PluginKind):
     takes_functions = True
 
     @classmethod
-    def claims(cls, found: object) -> bool:
+    def claims(cls, given: object) -> bool:
         """Return whether a class is a `torch.nn.Module`; torch is not imported for it."""
         torch = sys.modules.get("torch")
-        return torch is not None and isinstance(found, type) and issubclass(found, torch.nn.Module)
+        return torch is not None and isinstance(given, type) and issubclass(given, torch.nn.Module)
 
     @classmethod
     def claims_function(cls, function: Callable[..., Any]) -> bool:
@@ -139,9 +140,9 @@ class ModelPlugins(PluginKind):
         return accepts(function) or accepts(function, samples=None)
 
     @classmethod
-    def of_class(cls, found: type, settings: Settings | None) -> object:
+    def of_class(cls, definition: type, settings: Settings | None = None) -> object:
         """Return a maker of networks: what they are made for is known once there are samples."""
-        return NetworkMaker(found) if settings is None else NetworkMaker(found, settings)
+        return NetworkMaker(definition) if settings is None else NetworkMaker(definition, settings)
 
     @classmethod
     def of_function(cls, function: Callable[..., Any]) -> object:
@@ -167,32 +168,32 @@ class ModelPlugins(PluginKind):
         """
         from fleetsim.learning.models.frozen_weights import weights_text  # noqa: PLC0415
         from fleetsim.user.models.building import initial_network  # noqa: PLC0415
-        from fleetsim.user.models.own_cost import own_cost  # noqa: PLC0415
         from fleetsim.user.models.training_checks import check_training  # noqa: PLC0415
+        from fleetsim.user.models.user_cost import counted_cost  # noqa: PLC0415
 
         part = make()
-        wanted = getattr(part.call if isinstance(part, NetworkMaker) else part, "sample_form", None)
-        forms = FORMS if wanted is None else (wanted,)
+        form = getattr(part.call if isinstance(part, NetworkMaker) else part, "sample_form", None)
+        forms = FORMS if form is None else (form,)
         faults: list[ScenarioError] = []
         for samples in forms:
             try:
                 module = initial_network(
-                    partial(network_of, part, samples, calls.said), calls.said, samples, seed=1
+                    partial(network_of, part, samples, calls.label), calls.label, samples, seed=1
                 )
             except ScenarioError as fault:
                 faults.append(fault)
                 if any(words in str(fault) for words in _OF_THE_FORM):
                     continue  # it may be meant for samples of another form
                 raise
-            own_cost(module, samples, calls.said)
-            with model_faults(calls.said):
+            with model_faults(calls.label):
+                counted_cost(module, samples)
                 check_training(module, samples)
             if calls.on_note is not None:
                 calls.on_note(weights_text(module))
             return
         # That it computed something says more than that it could not.
         first = next((fault for fault in faults if _OF_THE_FORM[0] not in str(fault)), faults[0])
-        if wanted is not None or _FORWARD not in str(first):
+        if form is not None or _FORWARD not in str(first):
             raise first
         shapes = ", ".join(str(samples.input_shape) for samples in FORMS)
         raise ScenarioError(

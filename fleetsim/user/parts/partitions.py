@@ -36,15 +36,16 @@ class PartitionPluginSettings(PluginSettings, PartitionKind):
         self, *, labels: IntArray, owner: IntArray | None, num_clients: int, seed: int
     ) -> tuple[IntArray, ...]:
         """Return the samples of every client; not all samples need to be there."""
-        part, said = self.part(), self.plugin.said
+        part, label = self.part(), self.plugin.label
         if labels.ndim > 1 and getattr(part, "splits_sequences", False) is not True:
             raise ScenarioError(
-                f"{said}: splits by one label, but every sample of this data set is a sequence with"
-                f" {labels.shape[1]}; choose iid or natural, or set splits_sequences = True in it"
+                f"{label}: splits by one label, but every sample of this data set is a sequence"
+                f" with {labels.shape[1]}; choose iid or natural, or set splits_sequences = True in"
+                " it"
             )
         given = labels.view()
         given.flags.writeable = False
-        calls = WatchedCalls(said)
+        calls = WatchedCalls(label)
 
         def made_by(one: Any) -> Any:
             return calls.watched(
@@ -54,11 +55,11 @@ class PartitionPluginSettings(PluginSettings, PartitionKind):
         answer = made_by(part)
         message = split_fault(answer, num_samples=len(labels), num_clients=num_clients)
         if message is not None:
-            raise refused(said, f"split returned {message}")
+            raise refused(label, f"split returned {message}")
         if not same(
             *([np.asarray(each) for each in made] for made in (answer, made_by(self.part())))
         ):
-            raise refused(said, SPLITS_APART)
+            raise refused(label, SPLITS_APART)
         return tuple(np.sort(np.asarray(each)).astype(np.int64) for each in answer)
 
 
@@ -85,11 +86,11 @@ class PartitionPlugins(PluginKind):
         for num_samples, num_clients in _CASES:
             labels = rng.stream(1, "plug-in check/labels").integers(0, _NUM_LABELS, num_samples)
             answers = []
-            for own in (make(), make()):
+            for part in (make(), make()):
                 generator = rng.stream(1, "plug-in check/split", num_clients)
                 given = labels.copy()
                 answer = calls.call(
-                    own, "split", given, num_clients, generator, names=("labels", "num_clients")
+                    part, "split", given, num_clients, generator, names=("labels", "num_clients")
                 )
                 message = split_fault(answer, num_samples=num_samples, num_clients=num_clients)
                 if message is not None:
@@ -109,21 +110,21 @@ def split_fault(answer: Any, *, num_samples: int, num_clients: int) -> str | Non
     owner = np.full(num_samples, -1, dtype=np.int64)
     for client, each in enumerate(answer):
         try:
-            own = np.asarray(each)
+            indices = np.asarray(each)
         except ValueError:
             return f"no array of indices for client {client}"
-        if own.size == 0:
+        if indices.size == 0:
             return f"no sample for client {client}; every client needs one"
-        if own.ndim != 1 or not np.issubdtype(own.dtype, np.integer):
-            return f"{own.dtype} of shape {own.shape} for client {client}, not indices [n]"
-        wrong = own[(own < 0) | (own >= num_samples)]
+        if indices.ndim != 1 or not np.issubdtype(indices.dtype, np.integer):
+            return f"{indices.dtype} of shape {indices.shape} for client {client}, not indices [n]"
+        wrong = indices[(indices < 0) | (indices >= num_samples)]
         if wrong.size:
             return f"sample {wrong[0]} for client {client}; there are 0 to {num_samples - 1}"
-        if np.unique(own).size < own.size:
+        if np.unique(indices).size < indices.size:
             return f"a sample twice for client {client}"
-        shared = owner[own]
+        shared = owner[indices]
         if (shared >= 0).any():
-            sample = own[shared >= 0][0]
+            sample = indices[shared >= 0][0]
             return f"sample {sample} for clients {owner[sample]} and {client}"
-        owner[own] = client
+        owner[indices] = client
     return None

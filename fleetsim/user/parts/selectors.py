@@ -2,17 +2,9 @@
 
 import copy
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any, cast
 
-from fleetsim.contracts import (
-    Report,
-    RoundOutcome,
-    Selector,
-    State,
-    Work,
-    WorkKind,
-)
+from fleetsim.contracts import Report, Selector, State, Work, WorkKind
 from fleetsim.engine.servers.checked_selector import CheckedSelector
 from fleetsim.engine.servers.training_requests import requests_of
 from fleetsim.engine.servers.user_part import UserPart
@@ -22,7 +14,7 @@ from fleetsim.selectors import KINDS
 from fleetsim.settings import Settings
 from fleetsim.user.parts.small_server import SmallServer
 from fleetsim.user.plugin_kind import PluginKind
-from fleetsim.user.watched_calls import TwinCalls, WatchedCalls, same
+from fleetsim.user.watched_calls import CalledThrough, TwinCalls, WatchedCalls, same
 
 _NUM_ROUNDS = 6
 _RESTART = 3
@@ -97,74 +89,50 @@ _NUM_TWICE = 2
 """Rounds in which a second object is asked, too."""
 
 
-def guarded(own: Any, second: Any, said: str) -> Selector:
+def guarded(part: Any, second: Any, label: str) -> Selector:
     """Return a selector of the user's own as a run calls it; `second` is another object of it."""
     # Messages of the engine name the class.
-    made = type(type(own).__name__, (GuardedSelector,), {})(own, second, said)
+    made = type(type(part).__name__, (GuardedSelector,), {})(part, second, label)
     return cast("Selector", made)
 
 
-class GuardedSelector:
+class GuardedSelector(CalledThrough):
     """Selector of the user's own whose faults are told, and which is asked twice at first."""
 
-    def __init__(self, own: Any, second: Any, said: str) -> None:
+    def __init__(self, part: Any, second: Any, label: str) -> None:
         """Wrap an object that satisfies `SelectorPlugins`, and a second one of its class."""
-        self._own, self._said = own, said
-        self._calls = TwinCalls(own, second, said)
+        super().__init__(part, self._ask)
+        self._label = label
+        self._calls = TwinCalls(part, second, label)
         self._num_observed = 0
 
-    def observe(self, outcome: RoundOutcome) -> None:
-        """Call `observe`."""
-        self._calls.ask("observe", outcome)
-        self._num_observed += 1
+    def _ask(self, name: str, *arguments: Any) -> Any:
+        """Call a method; those with an argument are asked of the second object, too."""
+        if name not in _ARGUMENTS:
+            with own_code(f"{self._label}: {name}"):
+                return getattr(self._part, name)(*arguments)
+        answer = self._calls.ask(name, *arguments)
+        self._num_observed += name == "observe"
         if self._num_observed == _NUM_TWICE:
             self._calls.leave_second()
-
-    def __getattr__(self, name: str) -> Any:
-        """Return another attribute; methods with an argument are asked of the second one, too."""
-        result = getattr(self._own, name)
-        if not callable(result):
-            return result
-        if name in _ARGUMENTS:
-            return partial(self._calls.ask, name)
-
-        def call(*arguments: Any) -> Any:
-            with own_code(f"{self._said}: {name}"):
-                return result(*arguments)
-
-        return call
-
-
-class _Watched:
-    """Selector each of whose calls is watched, as `CheckedSelector` takes it."""
-
-    def __init__(self, own: Any, calls: WatchedCalls) -> None:
-        self._own, self._calls = own, calls
-        self.compares = True
-        """False to leave out whether an argument is changed, which takes time."""
-
-    def __getattr__(self, name: str) -> Any:
-        result = getattr(self._own, name)
-        if not callable(result):
-            return result
-
-        def call(*given: Any) -> Any:
-            return self._calls.call(
-                self._own, name, *given, names=(_ARGUMENTS.get(name, ""),), compares=self.compares
-            )
-
-        return call
+        return answer
 
 
 def _rounds(
-    own: Any, calls: WatchedCalls, server: SmallServer, restored: State | None = None
+    part: Any, calls: WatchedCalls, server: SmallServer, restored: State | None = None
 ) -> tuple[Answers, State, SmallServer]:
     """Return a selector's answers in all rounds, with copies of state and server in between.
 
     It is not set up. With a state that is `restored` it goes on in the middle.
     """
-    watched = _Watched(own, calls)
-    selector = CheckedSelector(cast("Selector", watched), UserPart(calls.said, None), None)
+    compares = True
+
+    def call(name: str, *given: Any) -> Any:
+        names = (_ARGUMENTS.get(name, ""),)
+        return calls.call(part, name, *given, names=names, compares=compares)
+
+    watched = cast("Selector", CalledThrough(part, call))
+    selector = CheckedSelector(watched, UserPart(calls.label, None), None)
     answers: Answers = []
     reports: list[Report] = []
     asked = selector.setup(server.fleet())
@@ -177,7 +145,7 @@ def _rounds(
     for number in range(1 if restored is None else _RESTART + 1, _NUM_ROUNDS + 1):
         server.round = number
         for stage in range(_MOST_STAGES + 1):
-            watched.compares = stage < _COMPARED_STAGES
+            compares = stage < _COMPARED_STAGES
             asked = selector.probe(server.view(reports, stage=stage))
             answers.append((number, "probe", asked))
             if not asked:
@@ -188,7 +156,7 @@ def _rounds(
                 )
                 raise calls.refused(message)
             reports += [server.probed(request) for request in asked]
-        watched.compares = True
+        compares = True
         cohort = selector.select(server.view(reports))
         if cohort.continues is None:  # only a run knows the trainings that were delivered
             try:

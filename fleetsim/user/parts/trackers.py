@@ -32,26 +32,30 @@ class TrackerPlugins(PluginKind):
     @classmethod
     def check(cls, make: Callable[[], Any], calls: WatchedCalls) -> None:
         """Rehearse it; files that it writes elsewhere than in the run folder stay there."""
-        own = make()
+        tracker = make()
         with tempfile.TemporaryDirectory() as home:
             folder = Path(home) / "check"
             folder.mkdir()
-            _follow(own, calls, folder, saved=0, ended=EndedRun(folder, "done", "done", "0" * 64))
+            _follow(
+                tracker, calls, folder, saved=0, ended=EndedRun(folder, "done", "done", "0" * 64)
+            )
             cut = EndedRun(folder, "interrupted", "interrupted", None)
-            _follow(own, calls, folder, saved=2, ended=cut)
+            _follow(tracker, calls, folder, saved=2, ended=cut)
             _follow(make(), calls, folder, saved=2, ended=cut)
 
 
 def trackers_among(plugins: Sequence[Plugin]) -> list[Tracker]:
     """Return new trackers of the plug-ins that are some, with the defaults of their settings."""
     return [
-        own.build(own.checked(document_of({"kind": own.word}, own.said)))
-        for own in plugins
-        if own.kind is TrackerPlugins
+        plugin.build(plugin.checked(document_of({"kind": plugin.word}, plugin.label)))
+        for plugin in plugins
+        if plugin.kind is TrackerPlugins
     ]
 
 
-def _follow(own: Any, calls: WatchedCalls, folder: Path, *, saved: int, ended: EndedRun) -> None:
+def _follow(
+    tracker: Any, calls: WatchedCalls, folder: Path, *, saved: int, ended: EndedRun
+) -> None:
     """Let a tracker follow a run of two rounds after those that are saved."""
     begun = TrackedRun(
         name="check",
@@ -63,17 +67,17 @@ def _follow(own: Any, calls: WatchedCalls, folder: Path, *, saved: int, ended: E
         identity="0123456789abcdef",
         num_rounds=saved,
     )
-    _call(own, calls, folder, "begin", begun)
+    _call(tracker, calls, folder, "begin", begun)
     for number in (saved + 1, saved + 2):
-        _call(own, calls, folder, "round", _row(number))
-    _call(own, calls, folder, "end", ended)
+        _call(tracker, calls, folder, "round", _row(number))
+    _call(tracker, calls, folder, "end", ended)
 
 
-def _call(own: Any, calls: WatchedCalls, folder: Path, method: str, told: object) -> None:
-    calls.call(own, method, told, names=("what it is told",))
-    found = sorted(path.name for path in folder.iterdir())
-    if found:
-        raise calls.refused(f"{method} writes {found[0]} into the run folder; write elsewhere")
+def _call(tracker: Any, calls: WatchedCalls, folder: Path, method: str, argument: object) -> None:
+    calls.call(tracker, method, argument, names=("what it is told",))
+    files = sorted(path.name for path in folder.iterdir())
+    if files:
+        raise calls.refused(f"{method} writes {files[0]} into the run folder; write elsewhere")
 
 
 def _row(number: int) -> RoundRow:

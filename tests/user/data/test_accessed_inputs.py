@@ -19,7 +19,8 @@ from fleetsim.learning.models.flat_vector import flatten
 from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import LogisticSettings
 from fleetsim.training.trainers import DataTrainer
-from fleetsim.user.data.own_dataset import dataset
+from fleetsim.user.data.user_dataset import dataset
+from fleetsim.user.watched_calls import same
 
 SEED = 5
 X = np.arange(30, dtype=np.float32).reshape(10, 3) / 30
@@ -28,13 +29,12 @@ SHARES = (np.array([0, 2, 4, 6]), np.array([1, 3, 5, 7, 9]))
 RATE = 0.1
 
 
-def drawn_by(generator):
-    """A transform that adds a draw from a global generator."""
-    return {
-        "random": lambda x: x + np.float32(random.random()),
-        "numpy": lambda x: x + np.float32(np.random.rand()),  # noqa: NPY002
-        "torch": lambda x: x + torch.rand(1).numpy()[0],
-    }[generator]
+ADDS = {
+    "random": lambda x: x + np.float32(random.random()),
+    "numpy": lambda x: x + np.float32(np.random.rand()),  # noqa: NPY002
+    "torch": lambda x: x + torch.rand(1).numpy()[0],
+}
+"""Transforms that add a draw from a global generator."""
 
 
 def own(transform, data=(X, Y), **options):
@@ -50,19 +50,16 @@ def own(transform, data=(X, Y), **options):
 def expected_draw(generator, *address):
     """The first draw of a generator that was seeded by the address."""
     number = rng.torch_seed(SEED, "data/access", *address)
-    match generator:
-        case "random":
-            return random.Random(number).random()
-        case "numpy":
-            words = [number % 2**32, number // 2**32]
-            return np.random.RandomState(words).rand()
-        case _:
-            return torch.rand(1, generator=torch.Generator().manual_seed(number)).item()
+    if generator == "random":
+        return random.Random(number).random()
+    if generator == "numpy":
+        return np.random.RandomState([number % 2**32, number // 2**32]).rand()
+    return torch.rand(1, generator=torch.Generator().manual_seed(number)).item()
 
 
-@pytest.mark.parametrize("generator", ["random", "numpy", "torch"])
+@pytest.mark.parametrize("generator", ADDS)
 def test_a_draw_depends_on_its_address_alone(generator):
-    inputs = own(drawn_by(generator)).accessed
+    inputs = own(ADDS[generator]).accessed
 
     taken = inputs.taken(np.array([7, 2]), [0, 3], seed=SEED, address=(1, 4))
 
@@ -144,35 +141,24 @@ def jobs(base, kinds=(WorkKind.TRAIN, WorkKind.EVALUATE, WorkKind.GRADIENT)):
     ]
 
 
-def computed(kernel, wanted):
-    return [kernel.compute([job])[0] for job in wanted]
-
-
-def assert_equal(some, others):
-    for one, two in zip(some, others, strict=True):
-        assert one._replace(vector=None) == two._replace(vector=None)
-        if one.vector is not None:
-            np.testing.assert_array_equal(one.vector, two.vector)
+def computed(kernel, requested):
+    return [kernel.compute([job])[0] for job in requested]
 
 
 def test_a_transform_without_draws_trains_as_the_reference():
     plain, base = kernel_on(X * np.float32(2), Kernel)
     each, _ = kernel_on(own(lambda x: x * np.float32(2)).accessed, AccessKernel)
 
-    assert_equal(computed(each, jobs(base)), computed(plain, jobs(base)))
+    assert same(computed(each, jobs(base)), computed(plain, jobs(base)))
     for server_set in ("test", "validation"):
         stop = plain.num_server_samples(server_set)
-        for one, two in zip(
-            each.evaluate(base, server_set, 0, stop),
-            plain.evaluate(base, server_set, 0, stop),
-            strict=True,
-        ):
-            np.testing.assert_array_equal(one, two)
+        one, two = (kernel.evaluate(base, server_set, 0, stop) for kernel in (each, plain))
+        assert same(one, two)
 
 
 def test_every_epoch_sees_other_draws():
     """A training equals one whose samples of each epoch were drawn by hand."""
-    kernel, base = kernel_on(own(drawn_by("torch")).accessed, AccessKernel)
+    kernel, base = kernel_on(own(ADDS["torch"]).accessed, AccessKernel)
     (job, *_) = jobs(base)
     weights = torch.tensor(base[:6]).view(2, 3).double()
     bias = torch.tensor(base[6:]).double()
@@ -195,20 +181,18 @@ def test_every_epoch_sees_other_draws():
 
 
 def test_results_depend_neither_on_the_order_nor_on_the_processes():
-    inputs = own(drawn_by("numpy")).accessed
+    inputs = own(ADDS["numpy"]).accessed
     kernel, base = kernel_on(inputs, AccessKernel)
-    wanted = jobs(base)
-    alone = computed(kernel, wanted)
-    backwards = computed(kernel_on(inputs, AccessKernel)[0], wanted[::-1])[::-1]
+    some = jobs(base)
+    alone = computed(kernel, some)
+    backwards = computed(kernel_on(inputs, AccessKernel)[0], some[::-1])[::-1]
     trainer = DataTrainer(kernel_on(inputs, AccessKernel)[0], workers=2)
-    shared = trainer.results([trainer.submit(job) for job in wanted])
+    shared = trainer.results([trainer.submit(job) for job in some])
 
-    assert_equal(alone, backwards)
-    assert_equal(alone, shared)
-    assert alone[0].vector is not None
-    other = kernel.compute([wanted[0]._replace(address=(4, 0))])[0]
-    assert other.vector is not None
-    assert not np.array_equal(alone[0].vector, other.vector)
+    assert same(alone, backwards)
+    assert same(alone, shared)
+    other = kernel.compute([some[0]._replace(address=(4, 0))])[0]
+    assert not same(alone[0].vector, other.vector)
 
 
 def test_samples_keep_their_shape_and_their_label():

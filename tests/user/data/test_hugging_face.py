@@ -10,7 +10,7 @@ from PIL import Image
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.learning.data.byte_images import ByteImages
 from fleetsim.user.data import hugging_face
-from fleetsim.user.data.own_dataset import dataset
+from fleetsim.user.data.user_dataset import dataset
 
 X = np.arange(24, dtype=np.float32).reshape(8, 3) / 8
 Y = [0, 1, 2, 0, 1, 2, 0, 1]
@@ -20,9 +20,9 @@ Y = [0, 1, 2, 0, 1, 2, 0, 1]
 def library(tmp_path, monkeypatch):
     """The library, whose cache is a folder of the test."""
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    found = pytest.importorskip("datasets", reason="needs the extra fleetsim[hf]")
-    monkeypatch.setattr(found.config, "HF_DATASETS_CACHE", tmp_path / "cache")
-    return found
+    library = pytest.importorskip("datasets", reason="needs the extra fleetsim[hf]")
+    monkeypatch.setattr(library.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    return library
 
 
 @pytest.fixture
@@ -146,18 +146,17 @@ def test_words_of_a_csv_file_are_names_and_its_separator_is_seen(library, tmp_pa
 def test_a_file_that_cannot_be_read_is_one_line(library, tmp_path):
     (tmp_path / "broken.parquet").write_text("no parquet")
     (tmp_path / "folder").mkdir()
-
-    with pytest.raises(DataError, match=r"reading .*broken\.parquet fails: ") as broken:
-        dataset(tmp_path / "broken.parquet", test_fraction=0.5).load()
-    with pytest.raises(DataError, match=r"there is no file .*none\.csv; correct the path"):
-        dataset(tmp_path / "none.csv", test_fraction=0.5).load()
-    with pytest.raises(DataError, match=r"none\.txt is neither a folder nor a file of \.parquet, "):
-        dataset(tmp_path / "none.txt", test_fraction=0.5).load()
-    with pytest.raises(DataError, match=r"there is no file https:/.*; correct the path"):
-        dataset("https://example.org/data.csv", test_fraction=0.5).load()
-    with pytest.raises(DataError, match=r"reading .*folder fails: FileNotFoundError"):
-        dataset(tmp_path / "folder", test_fraction=0.5).load()
-    assert "\n" not in str(broken.value)
+    for name, message in (
+        ("broken.parquet", r"reading .*broken\.parquet fails: "),
+        ("none.csv", r"there is no file .*none\.csv; correct the path"),
+        ("none.txt", r"none\.txt is neither a folder nor a file of \.parquet, "),
+        ("https://example.org/data.csv", r"there is no file .*https:/.*; correct the path"),
+        ("folder", r"reading .*folder fails: FileNotFoundError"),
+    ):
+        path = name if ":" in name else tmp_path / name
+        with pytest.raises(DataError, match=message) as fault:
+            dataset(path, test_fraction=0.5).load()
+        assert "\n" not in str(fault.value)
 
 
 def test_without_the_extra_files_are_refused_with_the_way_out(tmp_path, monkeypatch):

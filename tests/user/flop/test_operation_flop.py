@@ -24,7 +24,7 @@ from fleetsim.learning.models.settings import (
     TwoNNSettings,
 )
 from fleetsim.user.flop.operation_flop import counted_passes
-from fleetsim.user.models.own_cost import counted_cost
+from fleetsim.user.models.user_cost import counted_cost
 from tests.learning.given_networks import VECTORS
 
 
@@ -211,7 +211,7 @@ def test_a_network_declares_all_of_its_flop() -> None:
 
 
 @pytest.mark.parametrize(
-    ("declared", "says"),
+    ("declared", "message"),
     [
         (1e9, "must be a mapping"),
         ({}, "must be a mapping"),
@@ -221,11 +221,11 @@ def test_a_network_declares_all_of_its_flop() -> None:
         ({"gemm": True}, "not a number > 0"),
     ],
 )
-def test_a_wrong_declaration_is_refused(declared: Any, says: str) -> None:
+def test_a_wrong_declaration_is_refused(declared: Any, message: str) -> None:
     module = nn.Linear(6, 3)
     module.flop_per_sample = declared
 
-    with pytest.raises(ModelFaultError, match=says):
+    with pytest.raises(ModelFaultError, match=message):
         counted_cost(module, VECTORS)
 
 

@@ -28,26 +28,23 @@ def test_a_perceptron_multiplies_each_weight_three_times_but_for_the_inputs_grad
     assert (work.launches, work.batches, work.updated_parameters) == (5, 1, 200 + 20 + 60 + 3)
 
 
-def test_a_depthwise_convolution_is_a_class_of_its_own():
-    layers = nn.Sequential(nn.Conv2d(3, 6, 5), nn.Conv2d(6, 6, 3, groups=6))
-
-    work = _counted(layers, torch.ones(2, 3, 16, 16))
-
-    first, second = 2 * 2 * 6 * 12 * 12 * 3 * 25, 2 * 2 * 6 * 10 * 10 * 9
-    assert dict(work.flop) == {"conv": 2 * first, "depthwise": 3 * second}
-
-
-def test_a_transposed_convolution_meets_a_kernel_at_each_input():
-    work = _counted(nn.ConvTranspose2d(4, 2, 3, stride=2), torch.ones(1, 4, 5, 5))
-
-    assert dict(work.flop) == {"conv": 2 * (2 * 25 * 4 * 2 * 9)}
+PASSES = {
+    "a depthwise convolution is a class of its own": (
+        nn.Sequential(nn.Conv2d(3, 6, 5), nn.Conv2d(6, 6, 3, groups=6)), (2, 3, 16, 16),
+        {"conv": 2 * 2 * 2 * 6 * 12 * 12 * 3 * 25, "depthwise": 3 * 2 * 2 * 6 * 10 * 10 * 9}),
+    "a transposed convolution meets a kernel at each input": (
+        nn.ConvTranspose2d(4, 2, 3, stride=2), (1, 4, 5, 5), {"conv": 2 * (2 * 25 * 4 * 2 * 9)}),
+    "a recurrent network multiplies all its weights at every step": (
+        nn.LSTM(5, 7, num_layers=2, batch_first=True), (4, 9, 5),
+        {"rnn": 3 * 2 * 4 * 9 * (4 * 7 * (5 + 7) + 4 * 7 * (7 + 7))}),
+}  # fmt: skip
 
 
-def test_a_recurrent_network_multiplies_all_its_weights_at_every_step():
-    work = _counted(nn.LSTM(5, 7, num_layers=2, batch_first=True), torch.ones(4, 9, 5))
+@pytest.mark.parametrize("case", PASSES)
+def test_both_passes_by_hand(case):
+    module, shape, flop = PASSES[case]
 
-    weights = 4 * 7 * (5 + 7) + 4 * 7 * (7 + 7)
-    assert dict(work.flop) == {"rnn": 3 * 2 * 4 * 9 * weights}
+    assert dict(_counted(module, torch.ones(shape)).flop) == flop
 
 
 def test_batches_are_outermost_forward_passes():

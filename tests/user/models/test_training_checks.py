@@ -1,5 +1,4 @@
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -38,21 +37,6 @@ class Drops(Net):
         return super().forward(dropout(inputs, 0.5, training=self.training))
 
 
-class CountsSteps(Net):
-    """Its buffer is no part of the flat vector."""
-
-    steps: Tensor
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.register_buffer("steps", torch.zeros((), dtype=torch.int64))
-
-    def forward(self, inputs: Tensor) -> Tensor:
-        if self.training:
-            self.steps += 1
-        return super().forward(inputs) * (1.0 + 0.1 * self.steps)
-
-
 class HasFrozen(Net):
     def __init__(self) -> None:
         super().__init__()
@@ -60,59 +44,6 @@ class HasFrozen(Net):
 
     def forward(self, inputs: Tensor) -> Tensor:
         return super().forward(self.body(inputs))
-
-
-class Unfreezes(HasFrozen):
-    def forward(self, inputs: Tensor) -> Tensor:
-        self.body.requires_grad_(self.training)
-        return super().forward(inputs)
-
-
-class Freezes(HasFrozen):
-    def forward(self, inputs: Tensor) -> Tensor:
-        logits = super().forward(inputs)
-        self.linear.bias.requires_grad_(not self.training)
-        return logits
-
-
-class MovesFrozen(HasFrozen):
-    def forward(self, inputs: Tensor) -> Tensor:
-        if self.training:
-            with torch.no_grad():
-                self.body.weight.mul_(0.9)
-        return super().forward(inputs)
-
-
-class MovesFrozenData(HasFrozen):
-    def forward(self, inputs: Tensor) -> Tensor:
-        if self.training:
-            self.body.bias.data += 0.1
-        return super().forward(inputs)
-
-
-class FailsInTraining(Net):
-    def forward(self, inputs: Tensor) -> Tensor:
-        return super().forward(inputs[:, :5] if self.training else inputs)
-
-
-@pytest.mark.parametrize(
-    ("make", "says"),
-    [
-        (CountsSteps, r"keeps state outside of its weights .* \(buffer steps\)"),
-        (Unfreezes, r"unfreezes body.weight \(requires_grad\) in training; which weights are"),
-        (Freezes, r"freezes linear.bias \(requires_grad\) in training; which weights are"),
-        (MovesFrozen, "changes body.weight in training, which has requires_grad=False; make it a"),
-        (MovesFrozenData, "changes body.bias in training, which has requires_grad=False; make"),
-        (FailsInTraining, r"its training fails: RuntimeError.*test_training_checks.py, line"),
-    ],
-)
-def test_a_network_that_cannot_be_trained_is_refused_in_one_line(
-    make: Callable[[], Any], says: str
-) -> None:
-    with pytest.raises(ModelFaultError, match=says) as fault:
-        check_training(make(), VECTORS)
-
-    assert "\n" not in str(fault.value)
 
 
 @pytest.mark.parametrize(

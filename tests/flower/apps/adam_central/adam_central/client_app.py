@@ -1,7 +1,5 @@
 """Client of the app, which counts its trainings in its own state."""
 
-from __future__ import annotations
-
 import torch
 from flwr.app import ArrayRecord, ConfigRecord, Context, Message, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp

@@ -1,32 +1,21 @@
 """Server of the app: a strategy of Flower by name, and the accuracy on samples of its own."""
 
-from __future__ import annotations
-
 import torch
 from flwr.app import ArrayRecord, Context, MetricRecord
-from flwr.serverapp import Grid, ServerApp
-from flwr.serverapp.strategy import (
-    FedAdagrad,
-    FedAdam,
-    FedAvg,
-    FedAvgM,
-    FedMedian,
-    FedProx,
-    FedYogi,
-)
+from flwr.serverapp import Grid, ServerApp, strategy
 from torch import nn
 
 from adam_central.task import digits, make_net
 
 app = ServerApp()
 STRATEGIES = {
-    "fedavg": FedAvg,
-    "fedavgm": FedAvgM,
-    "fedadam": FedAdam,
-    "fedadagrad": FedAdagrad,
-    "fedyogi": FedYogi,
-    "fedprox": lambda **settings: FedProx(proximal_mu=0.1, **settings),
-    "fedmedian": FedMedian,
+    "fedavg": strategy.FedAvg,
+    "fedavgm": strategy.FedAvgM,
+    "fedadam": strategy.FedAdam,
+    "fedadagrad": strategy.FedAdagrad,
+    "fedyogi": strategy.FedYogi,
+    "fedprox": lambda **settings: strategy.FedProx(proximal_mu=0.1, **settings),
+    "fedmedian": strategy.FedMedian,
 }
 
 
@@ -50,10 +39,10 @@ def evaluate(server_round: int, arrays: ArrayRecord) -> MetricRecord:
 def main(grid: Grid, context: Context) -> None:
     """Train for some rounds."""
     config = context.run_config
-    strategy = STRATEGIES[config["strategy"]](
+    chosen = STRATEGIES[config["strategy"]](
         fraction_train=0.3, fraction_evaluate=0.0, min_available_nodes=2
     )
-    result = strategy.start(
+    result = chosen.start(
         grid=grid,
         initial_arrays=ArrayRecord(make_net().state_dict()),
         num_rounds=config["num-server-rounds"],

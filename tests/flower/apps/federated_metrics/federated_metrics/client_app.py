@@ -1,7 +1,5 @@
 """Client of the app: it trains, and it evaluates by digit."""
 
-from __future__ import annotations
-
 import torch
 from flwr.app import ArrayRecord, Context, Message, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp

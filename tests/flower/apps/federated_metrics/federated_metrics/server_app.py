@@ -1,7 +1,5 @@
 """Server of the app: federated evaluation, with accuracies that only the server can know."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np
@@ -47,5 +45,5 @@ def main(grid: Grid, context: Context) -> None:
         timeout=config["timeout-s"],
         evaluate_config=ConfigRecord({"batch-size": config["evaluate.batch-size"]}),
     )
-    told = [dict(each) for each in result.evaluate_metrics_clientapp.values()]
-    print("metrics:", json.dumps(told))
+    metrics = [dict(each) for each in result.evaluate_metrics_clientapp.values()]
+    print("metrics:", json.dumps(metrics))

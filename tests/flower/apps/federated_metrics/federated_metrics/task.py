@@ -1,7 +1,5 @@
 """Network and data of the app."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Client of the app."""
 
-from __future__ import annotations
-
 import numpy as np
 from flwr.client import ClientApp, NumPyClient
 from flwr.common import Context

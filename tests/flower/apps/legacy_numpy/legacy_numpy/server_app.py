@@ -1,7 +1,5 @@
 """Server of the app: the initial weights come from a client."""
 
-from __future__ import annotations
-
 from flwr.common import Context
 from flwr.server import ServerApp, ServerAppComponents, ServerConfig
 from flwr.server.strategy import FedAvg

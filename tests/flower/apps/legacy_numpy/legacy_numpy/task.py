@@ -1,7 +1,5 @@
 """Softmax regression on digits that scikit-learn brings, with numpy alone."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import numpy as np

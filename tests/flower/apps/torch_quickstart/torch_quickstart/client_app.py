@@ -1,7 +1,5 @@
 """Client of the app."""
 
-from __future__ import annotations
-
 from flwr.app import ArrayRecord, Context, Message, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp
 

@@ -1,7 +1,5 @@
 """Server of the app."""
 
-from __future__ import annotations
-
 from flwr.app import ArrayRecord, ConfigRecord, Context
 from flwr.serverapp import Grid, ServerApp
 from flwr.serverapp.strategy import FedAvg

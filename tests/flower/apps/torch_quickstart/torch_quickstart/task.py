@@ -1,7 +1,5 @@
 """Network, data and training of the app."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import numpy as np
@@ -45,12 +43,6 @@ def load_data(partition: int, num_partitions: int) -> tuple[DataLoader, DataLoad
     train = TensorDataset(images[mine[:cut]], labels[mine[:cut]])
     test = TensorDataset(images[mine[cut:]], labels[mine[cut:]])
     return DataLoader(train, batch_size=16, shuffle=True), DataLoader(test, batch_size=64)
-
-
-def central_test_data() -> DataLoader:
-    """Return batches of the samples that no client has."""
-    images, labels = digits()
-    return DataLoader(TensorDataset(images[1500:], labels[1500:]), batch_size=300)
 
 
 def train(net: nn.Module, batches: DataLoader, epochs: int, learning_rate: float) -> float:

@@ -4,7 +4,6 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -19,6 +18,7 @@ from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.training.preparation import prepare_task
 from fleetsim.training.prepared_task import PreparedTask, TaskRequest
 from fleetsim.training.settings import TaskSettings, TrainerSettings
+from fleetsim.user.watched_calls import same
 from tests.learning.given_networks import given
 
 LOCAL = LocalSettings(epochs=1, batch_size=8, optimizer=SgdSettings(learning_rate=0.1))
@@ -89,12 +89,8 @@ def test_workers_change_no_byte_of_a_users_network(layers: list[nn.Module], kind
     assert one.trainer_kind == two.trainer_kind == kind
     assert one.trainer_reason == two.trainer_reason
     assert one.trainer_reason is not None
-    for a, b in zip(first, second, strict=True):
-        assert a.loss == b.loss
-        assert a.vector is not None
-        assert b.vector is not None
-        assert np.array_equal(a.vector, b.vector)
-        assert not np.array_equal(a.vector, one.parameters)
+    assert same(first, second)
+    assert not any(same(result.vector, one.parameters) for result in first)
     model = first[0].vector
     assert model is not None
     assert one.trainer.evaluate(model) == two.trainer.evaluate(model)
@@ -102,32 +98,31 @@ def test_workers_change_no_byte_of_a_users_network(layers: list[nn.Module], kind
 
 def test_masks_of_stock_dropout_follow_from_the_job_alone() -> None:
     task = prepared(net(nn.Dropout(), nn.ReLU()))
-    work = TRAIN
-    alone = task.trainer.results([task.trainer.submit(Job(4, work, task.parameters, (1,)))])[0]
-    other_round = task.trainer.results([task.trainer.submit(Job(4, work, task.parameters, (2,)))])[
-        0
-    ]
-    together = results_of(task, work)[4]
+    alone, other_round = (
+        task.trainer.results([task.trainer.submit(Job(4, TRAIN, task.parameters, (number,)))])[0]
+        for number in (1, 2)
+    )
+    together = results_of(task, TRAIN)[4]
 
-    assert alone.vector is not None
-    assert together.vector is not None
-    assert other_round.vector is not None
-    assert np.array_equal(alone.vector, together.vector)
-    assert not np.array_equal(alone.vector, other_round.vector)
+    assert same(alone, together)
+    assert not same(alone.vector, other_round.vector)
 
 
 def test_gradients_for_a_selector_use_the_whole_network() -> None:
     work = Work(WorkKind.GRADIENT)
-    with_dropout = results_of(prepared(net(nn.Dropout(0.9), nn.ReLU())), work)
-    without = results_of(prepared(net(nn.Identity(), nn.ReLU())), work)
+    with_dropout, without = (
+        [result.vector for result in results_of(prepared(net(layer, nn.ReLU())), work)]
+        for layer in (nn.Dropout(0.9), nn.Identity())
+    )
 
-    for one, other in zip(with_dropout, without, strict=True):
-        assert one.vector is not None
-        assert other.vector is not None
-        assert np.array_equal(one.vector, other.vector)
+    assert all(vector is not None for vector in without)
+    assert same(with_dropout, without)
 
 
 def test_a_run_without_training_knows_the_cost_and_makes_no_proof() -> None:
+    before = torch.get_rng_state()
+    prepared(net(nn.Dropout()), train=False)
+    assert torch.equal(torch.get_rng_state(), before)
     task = prepared(net(nn.ReLU()), train=False)
 
     assert task.trainer_kind == "none"
@@ -139,15 +134,8 @@ def test_a_run_without_training_knows_the_cost_and_makes_no_proof() -> None:
     assert task.cost.memory.state_byte == 2 * 4 * task.cost.num_parameters
 
 
-def test_memory_of_a_network_with_dropout_is_measured_without_drawing() -> None:
-    before = torch.get_rng_state()
-    prepared(net(nn.Dropout()), train=False)
-
-    assert torch.equal(torch.get_rng_state(), before)
-
-
 @pytest.mark.parametrize(
-    ("make", "options", "says"),
+    ("make", "options", "message"),
     [
         (net(nn.BatchNorm1d(16)), {"batch_size": 1},
             "model mine:Net: its forward pass on a batch of one sample, which client 0 has"),
@@ -158,9 +146,9 @@ def test_memory_of_a_network_with_dropout_is_measured_without_drawing() -> None:
     ],
 )  # fmt: skip
 def test_what_cannot_be_simulated_is_refused_in_one_line(
-    make: Callable[[SampleForm], Any], options: dict[str, Any], says: str
+    make: Callable[[SampleForm], Any], options: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(ScenarioError, match=says) as fault:
+    with pytest.raises(ScenarioError, match=message) as fault:
         prepared(make, **options)
 
     assert len(fault.value.faults) == 1

@@ -1,22 +1,25 @@
-"""Aggregators and partitions of the user's own: from Python, by name, as a kind, in a study."""
+"""Aggregators and partitions of the user: from Python, by name, as a kind, in a study."""
 
+import hashlib
 import itertools
 import re
 import sys
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import typing_extensions
 
 import fleetsim
-from fleetsim.errors import PluginError, ScenarioError
+from fleetsim.errors import ScenarioError
 from fleetsim.record.saved_run import open_run
 from fleetsim.report.pages import scenario_differences
 from fleetsim.scenario import load, schema
 from fleetsim.studies.planned_run import run_key
 from fleetsim.studies.study import load_study
-from fleetsim.user import given_plugin, load_plugin
+from fleetsim.user import identity, load_plugin
 from tests.interrupts import interrupted
 from tests.user.small import SMALL
 
@@ -83,30 +86,8 @@ def own(own_module):
     return own_module(OWN, "own")
 
 
-def settings_of(given, kind="partition") -> Any:
-    """Return the settings at the place of a part given from Python."""
-    return given_plugin(kind, given).settings()
-
-
 def run(*plugins, out, changes=(), **options):
     return fleetsim.run("small.yaml", changes, plugin=plugins, out=out, progress=False, **options)
-
-
-@pytest.mark.slow
-def test_an_aggregator_that_takes_the_mean_is_the_run_of_fedavg(own):
-    """The mean of all answers with equal weights, in float64: FedAvg as it is written down."""
-
-    class Mean:
-        def aggregate(self, base, reports):
-            vectors = [one.vector for one in sorted(reports, key=lambda one: one.client)]
-            return np.mean(vectors, axis=0, dtype=np.float64)
-
-    uniform = "server.aggregator={kind: fedavg, weights: uniform}"
-    mine = run(out="mine", aggregator=Mean)
-    theirs = run(out="theirs", changes=uniform)
-
-    assert mine.rounds["accuracy"].tolist() == theirs.rounds["accuracy"].tolist()
-    np.testing.assert_allclose(mine.rounds["loss"], theirs.rounds["loss"], rtol=1e-6)
 
 
 def test_an_object_given_twice_begins_twice_with_the_same_state(own):
@@ -217,8 +198,8 @@ def test_comparisons_tell_versions_of_a_part_apart(own, own_module):
     runs.append(run("own:Shuffled", out="two", train=False))
     runs.append(run("own:Median", "own:Shuffled", out="three", train=False))
 
-    found = {str(one.path[-1]): one for one in scenario_differences.differences(runs)}
-    assert {".".join(map(str, one.path)) for one in found.values()} >= {
+    differences = scenario_differences.differences(runs)
+    assert {".".join(map(str, one.path)) for one in differences} >= {
         "task.partition.source_sha256", "task.partition.version", "server.aggregator.kind"
     }  # fmt: skip
     # Another file is another world: it decides who holds what.
@@ -240,14 +221,11 @@ def test_a_manifest_of_the_time_of_selectors_alone_is_read(own):
     tail = re.sub(r'"content_sha256": "\w+"', '"content_sha256": null', tail)
     digest = "0" * 64
     one = f'{{"name": "least:Least", "source_sha256": "{digest}"}}'
-    for old, expected in (
-        ("null", ()),
-        (one, (("selector", "least:Least", digest, None),)),
-    ):
+    for old, expected in (("null", ()), (one, (("selector", "least:Least", digest, None),))):
         path.write_text(f'{head}"plugin": {old},{tail}')
 
-        found = open_run("out").manifest.plugins
-        assert tuple((p.kind, p.name, p.source_sha256, p.version) for p in found) == expected
+        plugins = open_run("out").manifest.plugins
+        assert tuple((p.kind, p.name, p.source_sha256, p.version) for p in plugins) == expected
 
 
 # --- studies and schema ---------------------------------------------------------------------------
@@ -267,7 +245,7 @@ NAMES = ("own:Median", "own:Slow", "own:Shuffled")
 
 
 @pytest.mark.slow
-def test_arms_and_conditions_of_a_study_name_parts_of_any_kind(own):
+def test_arms_and_conditions_of_a_study_name_parts_of_any_kind_and_all_that_are_given(own):
     study = load_study(STUDY, plugin=NAMES)
 
     used = {
@@ -280,10 +258,6 @@ def test_arms_and_conditions_of_a_study_name_parts_of_any_kind(own):
         ("partition=own", "median"): ["own:Median", "own:Shuffled"],
         ("partition=iid", "slow"): ["slow"], ("partition=own", "slow"): ["own:Shuffled", "slow"],
     }  # fmt: skip
-
-
-@pytest.mark.slow
-def test_a_part_that_no_arm_has_is_refused_by_its_key(own):
     with pytest.raises(ScenarioError) as fault:
         load_study(STUDY, plugin=(*NAMES, "own:Unequal"))
 
@@ -330,7 +304,7 @@ def test_the_schema_has_the_kinds_of_all_parts(own):
 # --- what is refused ------------------------------------------------------------------------------
 
 
-def test_the_kind_is_told_where_a_class_does_not_tell(own_module):
+def test_the_kind_is_named_where_a_class_does_not_show_it(own_module):
     own_module("class Both:\n    def aggregate(self, base, reports): return base\n"
                "    def split(self, labels, num_clients, generator): return []\n"
                "class None_: pass\n", "own")  # fmt: skip
@@ -349,7 +323,7 @@ def test_the_kind_is_told_where_a_class_does_not_tell(own_module):
 
 
 @pytest.mark.parametrize(
-    ("plugins", "says"),
+    ("plugins", "message"),
     [
         (("own:Median", "aggregator=own:Median"), "--plugin aggregator=own:Median and --plugin own:"
          "Median are both the server.aggregator; leave out one of the two"),
@@ -357,11 +331,11 @@ def test_the_kind_is_told_where_a_class_does_not_tell(own_module):
          " does not use; add --set server.aggregator.kind=slow, or leave out --plugin"),
     ],
 )  # fmt: skip
-def test_parts_that_cannot_all_be_used_are_refused(plugins, says, own):
+def test_parts_that_cannot_all_be_used_are_refused(plugins, message, own):
     with pytest.raises(ScenarioError) as fault:
         load("small.yaml", plugin=plugins)
 
-    assert str(fault.value).endswith(says)
+    assert str(fault.value).endswith(message)
 
 
 def test_a_scenario_that_names_a_part_is_not_followed_without_it(own):
@@ -383,99 +357,33 @@ def test_a_key_of_the_settings_that_fleetsim_needs_itself_is_refused(own_module)
         load_plugin("own:Unequal")
 
 
-SPLITS = {
-    "None": (None, "split returned 'NoneType', not a list of arrays, one for each client"),
-    "too few": ([[0], [1]], "split returned 2 arrays for 3 clients"),
-    "nothing for one": ([[0], [], [1]], "no sample for client 1; every client needs one"),
-    "masks": ([np.ones(9, bool)] * 3, "bool of shape (9,) for client 0, not indices [n]"),
-    "two dimensions": ([[[0]], [1], [2]], "int64 of shape (1, 1) for client 0, not indices"),
-    "past the end": ([[0], [9], [1]], "sample 9 for client 1; there are 0 to 8"),
-    "before the start": ([[0], [1], [-1]], "sample -1 for client 2; there are 0 to 8"),
-    "twice": ([[0], [1, 1], [2]], "a sample twice for client 1"),
-    "shared": ([[0], [1, 5], [5, 2]], "sample 5 for clients 1 and 2"),
-    "ragged": ([[[0], [1, 2]], [1], [2]], "no array of indices for client 0"),
-}  # fmt: skip
+# --- identity -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("case", SPLITS)
-def test_an_answer_that_is_no_partition_is_refused(case):
-    answer, message = SPLITS[case]
-    settings = settings_of(lambda labels, num_clients, generator: answer)
-    labels = np.zeros(9, dtype=np.int64)
-
-    with pytest.raises(ScenarioError) as fault:
-        settings.split(labels=labels, owner=None, num_clients=3, seed=1)
-
-    (line,) = fault.value.faults
-    assert line.startswith("partition ")
-    assert message in line
+class Local:
+    pass
 
 
-def test_labels_cannot_be_changed_by_a_partition():
-    def greedy(labels, num_clients, generator):
-        labels[0] = 1
+def test_the_source_is_the_whole_file_that_defines_it():
+    expected = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
 
-    labels = np.zeros(9, dtype=np.int64)
-
-    with pytest.raises(ScenarioError, match="split fails: ValueError: assignment destination is"):
-        settings_of(greedy).split(labels=labels, owner=None, num_clients=3, seed=1)
-    assert labels.flags.writeable
+    assert identity.source_sha256(Local) == expected
+    assert identity.source_sha256(dict) is None  # written in C
+    assert identity.name_of(Local.__init__.__class__).endswith(":wrapper_descriptor")
 
 
-def test_sequences_are_split_by_those_that_say_so():
-    def ends(labels, num_clients, generator):
-        return np.array_split(np.arange(len(labels)), num_clients)
+def test_the_version_is_that_of_the_nearest_module_then_of_the_distribution(monkeypatch):
+    package, module = type(sys)("own_package"), type(sys)("own_package.part")
+    monkeypatch.setitem(sys.modules, "own_package", package)
+    monkeypatch.setitem(sys.modules, "own_package.part", module)
+    cls = type("Part", (), {"__module__": "own_package.part"})
 
-    class Ends:
-        splits_sequences = True
-
-        def split(self, labels, num_clients, generator):
-            return ends(labels, num_clients, generator)
-
-    labels = np.zeros((6, 4), dtype=np.int64)
-    split = {"owner": None, "num_clients": 2, "seed": 1, "labels": labels}
-
-    with pytest.raises(ScenarioError, match="is a sequence with 4; choose iid or natural, or set"):
-        settings_of(ends).split(**split)
-    shares = settings_of(Ends).split(**split)
-    assert [own.tolist() for own in shares] == [[0, 1, 2], [3, 4, 5]]
-
-
-def aggregator_of(answer):
-    class Answering:
-        def aggregate(self, base, reports):
-            return answer(base)
-
-    return settings_of(Answering, "aggregator").build()
-
-
-@pytest.mark.parametrize(
-    ("answer", "says"),
-    [
-        (lambda base: None, "aggregate returned 'NoneType', not a numpy array"),
-        (lambda base: base[:-1], "aggregate returned an array of shape (3,) for a model of (4,)"),
-        (lambda base: base.astype(int), "aggregate returned an array of int64, not of float32 or"),
-    ],
-)  # fmt: skip
-def test_an_answer_that_is_no_model_is_refused(answer, says):
-    with pytest.raises(ScenarioError) as fault:
-        aggregator_of(answer).aggregate(np.zeros(4, dtype=np.float32), [])
-
-    assert says in str(fault.value)
-
-
-def test_the_model_and_the_reports_cannot_be_changed_by_an_aggregator():
-    def greedy(base):
-        base += 1
-        return base
-
-    with pytest.raises(PluginError, match=r"aggregate fails: ValueError: .*read-only"):
-        aggregator_of(greedy).aggregate(np.zeros(4, dtype=np.float32), [])
-
-
-def test_a_model_that_an_aggregator_keeps_is_no_longer_the_runs():
-    kept = np.zeros(4, dtype=np.float32)
-    model = aggregator_of(lambda base: kept).aggregate(np.zeros(4, dtype=np.float32), [])
-
-    kept[:] = 5.0
-    assert model.tolist() == [0.0] * 4
+    assert identity.version(cls) is None
+    vars(package)["__version__"] = "2.0"
+    assert identity.version(cls) == "2.0"
+    vars(module)["__version__"] = "2.1"
+    assert identity.version(cls) == "2.1"
+    assert not hasattr(typing_extensions, "__version__")
+    of_distribution = identity.version(typing_extensions.deprecated)
+    if typing_extensions.deprecated.__module__ == "typing_extensions":  # a part of Python 3.13
+        assert of_distribution == metadata.version("typing_extensions")

@@ -14,18 +14,11 @@ from fleetsim.learning.models.model_fault import ModelFaultError
 from fleetsim.learning.models.synthetic_samples import zero_batch
 from fleetsim.quoting import quoted
 from fleetsim.user.flop.operation_flop import CountedPasses, counted_passes
-from fleetsim.user.watched_calls import model_faults
 
 CLASSES = ("conv", "depthwise", "gemm", "rnn")
 """Operation classes of FLOP."""
 DECLARATION = "flop_per_sample"
 """Attribute by which a network declares the FLOP of a sample's forward pass by class."""
-
-
-def own_cost(module: nn.Module, samples: SampleForm, said: str) -> ModelCost:
-    """Return the cost of a network, called `said`; see `counted_cost`."""
-    with model_faults(said):
-        return counted_cost(module, samples)
 
 
 def counted_cost(module: nn.Module, samples: SampleForm) -> ModelCost:

@@ -21,7 +21,7 @@ _PARTS = ("train", "test")
 
 
 @dataclass(eq=False)
-class OwnDataset:
+class UserDataset:
     """The user's data and how they are read, when they are first asked for; `dataset` makes one."""
 
     name: str
@@ -36,7 +36,7 @@ class OwnDataset:
     _is_each_access: bool
 
     def __post_init__(self) -> None:
-        self.said = f"data set {self.name}"
+        self.place = f"data set {self.name}"
         """Name of the data set in messages."""
         self._loaded: tuple[Dataset, str] | None = None
 
@@ -51,13 +51,13 @@ class OwnDataset:
 
     def _content(self) -> tuple[Dataset, str]:
         if self._loaded is None:
-            with own_code(f"{self.said}: reading it", DataError):
+            with own_code(f"{self.place}: reading it", DataError):
                 read = self._read()
             self._loaded = read, content_sha256(read)
         return self._loaded
 
     def _read(self) -> Dataset:
-        place = f"{self.said}: training part"
+        place = f"{self.place}: training part"
         source = _source(self._train, self._fields, place, self._transform)
         if self._is_each_access:
             train = read_for_access(source, self._client)
@@ -67,11 +67,11 @@ class OwnDataset:
         test = None
         if self._test is not None:
             fields = replace(self._fields, needs_client=False)
-            place = f"{self.said}: test part"
+            place = f"{self.place}: test part"
             other = _source(self._test, fields, place, self._test_transform)
             hint = "the test part is fixed: take what draws out, or give a test_transform"
             test = read_once(other, None, hint=hint)
-        words = Wording(self.said, "", "give (train, test), or {'train': ..., 'test': ...}")
+        words = Wording(self.place, "", "give (train, test), or {'train': ..., 'test': ...}")
         return assembled(self.name, train, test, self._rules, words)
 
 
@@ -96,7 +96,7 @@ def dataset(
     test_transform: Callable[[Any], Any] | None = None,
     transform_each_access: bool = False,
     name: str = "own",
-) -> OwnDataset:
+) -> UserDataset:
     """Return your own data as a data set for `fleetsim.run(..., dataset=...)`.
 
     Args:
@@ -132,7 +132,7 @@ def dataset(
     if num_classes is not None and not 2 <= num_classes <= MAX_CLASSES:
         raise ScenarioError(f"num_classes = {num_classes}: must be 2 to {MAX_CLASSES}")
     key = client if isinstance(client, str | int) else None
-    return OwnDataset(
+    return UserDataset(
         name,
         data,
         test,
