@@ -144,10 +144,13 @@ def validate_world(
     """
     from fleetsim.progress import bar
     from fleetsim.validation.page import SECTION_MAKERS, write
+    from fleetsim.validation.tables import Section
 
     with bar("", console, total=len(SECTION_MAKERS)) as update:
-        sections = []
-        for name, make in SECTION_MAKERS.items():
-            update(len(sections), name)
-            sections.append(make())
+
+        def made(number: int, name: str) -> Section:
+            update(number, name)
+            return SECTION_MAKERS[name]()
+
+        sections = [made(number, name) for number, name in enumerate(SECTION_MAKERS)]
     output(write(sections, paths.local(out)))

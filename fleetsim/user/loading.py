@@ -149,17 +149,7 @@ def wrapped(
 ) -> Plugin:
     """Return the plug-in of a class or function, with settings that know it."""
     with own_code(f"{label}: its Settings"):
-        settings = user_settings
-        if settings is None:
-            literal: Any = Literal  # its value is known only at run time
-            of_kind: Any = (literal[name], name)
-            doc = f"The {kind.name} {name}."
-            settings = create_model(
-                "ReplacementSettings", __base__=kind.settings_base, __doc__=doc, kind=of_kind
-            )
-        elif kind.settings_base is not Settings:
-            bases = (settings, kind.settings_base)
-            settings = create_model(settings.__name__, __base__=bases, __doc__=settings.__doc__)
+        settings = _settings(kind, name, user_settings)
     plugin = Plugin(
         name,
         kind=kind,
@@ -174,6 +164,21 @@ def wrapped(
     if issubclass(settings, PluginSettings):
         settings.plugin = plugin
     return plugin
+
+
+def _settings(kind: type[PluginKind], name: str, of_user: type[Settings] | None) -> type[Settings]:
+    """Return the settings that stand in the scenario: of the user, of fleetsim, or of both."""
+    if of_user is None:
+        literal: Any = Literal  # its value is known only at run time
+        of_kind: Any = (literal[name], name)
+        doc = f"The {kind.name} {name}."
+        return create_model(
+            "ReplacementSettings", __base__=kind.settings_base, __doc__=doc, kind=of_kind
+        )
+    if kind.settings_base is Settings:
+        return of_user
+    bases = (of_user, kind.settings_base)
+    return create_model(of_user.__name__, __base__=bases, __doc__=of_user.__doc__)
 
 
 def _imported(module_name: str, label: str) -> ModuleType:

@@ -163,7 +163,6 @@ def test_ctrl_c_and_errors_of_fleetsim_pass_and_others_name_the_innermost_line_o
         np.linalg.inv(np.zeros((2, 2)))
 
 
-
 def test_what_it_prints_in_a_command_goes_to_stderr(capsys):
     with printing_to_stderr(), own_code("mine: f"):
         sys.stdout.write("seen")

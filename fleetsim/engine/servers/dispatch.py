@@ -96,6 +96,7 @@ class Dispatcher:
             base, version = request.parameters, -1
         address = (_PROBE_ADDRESS, round_, stage)
         model_byte = self._model_byte(request.client, version) if request.needs_model else 0
+        held = version if request.needs_model else int(self._world.held_version[request.client])
         yields_vector = request.work.kind in (WorkKind.GRADIENT, WorkKind.TRAIN)
         vector_byte = self._learning.cost.payload_byte
         return self._task(
@@ -104,7 +105,7 @@ class Dispatcher:
             work=request.work,
             job=self._job(request, round_=round_, base=base, draws=address),
             address=address,
-            version=version,
+            version=held,
             messages=_Messages(
                 request.download_byte + model_byte,
                 request.upload_byte

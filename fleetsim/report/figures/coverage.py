@@ -7,6 +7,7 @@ Fig. 6). `selection` shows devices.
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -37,7 +38,7 @@ def coverage(shares: Mapping[str, FloatArray], counts: Mapping[str, IntArray]) -
     figure = style.new_figure(
         style.WIDTH_IN, 6.6 if has_clients else 4.4, title="Spread of selections over the fleet"
     )
-    rows = [["seen", "often"], ["client", "client"]]
+    rows: list[Any] = [["seen", "often"], ["client", "client"]]
     panels = figure.subplot_mosaic(rows if has_clients else rows[:1])
     if has_clients:
         _by_client(panels["client"], first)

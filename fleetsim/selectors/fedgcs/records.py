@@ -144,7 +144,8 @@ class SelectionRecords:
         clients = np.array(state["records/clients"], dtype=np.int64)
         ends = np.cumsum(sizes)
         selections = [clients[end - size : end] for size, end in zip(sizes, ends, strict=True)]
-        return cls.of(selections, *(state[f"records/{name}"] for name in _COLUMNS))
+        columns: list[FloatArray] = [np.array(state[f"records/{name}"]) for name in _COLUMNS]
+        return cls.of(selections, *columns)
 
 
 NO_RECORDS = SelectionRecords.of([], [], [], [])

@@ -176,8 +176,8 @@ class FedGRASelector(ConfiguredSelector[FedGRASettings]):
         for client, report in sorted(reports.items()):
             reported = report.resources
             if report.loss is not None and reported is not None:
-                memory_byte, free_byte = reported.ram_byte, reported.free_ram_byte
-                memory_byte = memory_byte if free_byte is None else free_byte
+                free_byte = reported.free_ram_byte
+                memory_byte = reported.ram_byte if free_byte is None else free_byte
                 capacities = reported.flop_per_s, reported.load_fraction, memory_byte
                 moved = _divergence(report, view.parameters)
                 rows.append((client, report.loss, moved, *capacities))

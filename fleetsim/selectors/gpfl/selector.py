@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -116,8 +116,9 @@ class _PendingRound(NamedTuple):
     @classmethod
     def restored(cls, state: State) -> _PendingRound:
         """Return the round that `state` described."""
-        clients, models, *numbers = (np.array(state[f"pending/{name}"]) for name in cls._fields)
-        return cls(clients, models, float(numbers[0]), bool(numbers[1]))
+        fields: list[Any] = [np.array(state[f"pending/{name}"]) for name in cls._fields]
+        clients, models, factor, is_aggregated = fields
+        return cls(clients, models, float(factor), bool(is_aggregated))
 
 
 class GPFLSelector(ConfiguredSelector[GPFLSettings]):

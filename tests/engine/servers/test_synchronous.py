@@ -195,11 +195,11 @@ def test_set_up_comes_before_the_first_probe_and_only_once(tiny):
 
 
 def test_a_probe_downloads_the_global_model_or_its_own_and_messages_on_top(tiny):
-    """Client 0 then holds a model that is not the global one."""
+    """Client 0 then holds a model that is not the global one, and client 1 none."""
     probes = [
         ProbeRequest(0, TRAIN, parameters=np.ones(3, dtype=np.float32)),
         ProbeRequest(2, NOTHING, download_byte=2_000_000),
-        ProbeRequest(3, NOTHING, needs_model=False, download_byte=2_000_000),
+        ProbeRequest(1, NOTHING, needs_model=False, download_byte=2_000_000),
     ]
     tiny.run(selector=FirstCome({1: probes}))
     rows = tiny.recorder.tasks

@@ -117,8 +117,8 @@ class IndoorWifiSettings(Settings):
         share = least + (most - least) * rng.stream(seed, "wifi/airtime").random(size)
         rates = [modem.rates_bit_per_s(way, snr[ROW[way]]) for way in Direction]
         lines = (self.line_down_bit_per_s, self.line_up_bit_per_s)
-        most = [[np.inf if line is None else line] for line in lines]
-        return np.minimum(share * np.stack(rates), most)
+        caps = [[np.inf if line is None else line] for line in lines]
+        return np.minimum(share * np.stack(rates), caps)
 
 
 WifiSettings = Annotated[IndoorWifiSettings | ConstantWifiSettings, Field(discriminator="kind")]
