@@ -168,7 +168,7 @@ def test_a_step_follows_the_loss_by_hand() -> None:
         *SAMPLE,
         LOCAL,
         local_sgd.Passes(epochs=1, stream=rng.stream(1, "test")),
-        own_loss=given_loss(squared).build(),
+        scenario_loss=given_loss(squared).build(),
     )
 
     assert result.vector is not None
@@ -178,9 +178,9 @@ def test_a_step_follows_the_loss_by_hand() -> None:
 
 def test_gradients_and_evaluations_have_the_loss_too() -> None:
     module, own = at_zero(), given_loss(squared).build()
-    gradient = local_sgd.gradient(module, flatten(module), *SAMPLE, own_loss=own)
+    gradient = local_sgd.gradient(module, flatten(module), *SAMPLE, scenario_loss=own)
     evaluated = local_sgd.evaluate(
-        module, np.array([0.25, 0.5], dtype=np.float32), *SAMPLE, own_loss=own
+        module, np.array([0.25, 0.5], dtype=np.float32), *SAMPLE, scenario_loss=own
     )
 
     assert gradient.vector is not None
