@@ -29,6 +29,21 @@ def walk(settings: AggregatorSettings, *changes: float) -> list[float]:
     return path
 
 
+def test_defaults_are_those_of_the_papers() -> None:
+    """Reddi et al. 2021: momentum .9 (FedAvgM), beta1 .9 and beta2 .99 (FedAdam, FedYogi), beta1 0
+    (FedAdagrad), tau .001; Hsu et al. 2019: a step of 1."""
+    adam, yogi = (
+        servers.FedAdamSettings(learning_rate=1.0),
+        servers.FedYogiSettings(learning_rate=1.0),
+    )
+    adagrad, momentum = servers.FedAdagradSettings(learning_rate=1.0), servers.FedAvgMSettings()
+
+    assert (momentum.momentum, momentum.learning_rate) == (0.9, 1.0)
+    assert (adagrad.beta1, adagrad.tau) == (0.0, 1e-3)
+    assert (adam.beta1, adam.beta2, adam.tau) == (0.9, 0.99, 1e-3)
+    assert (yogi.beta1, yogi.beta2, yogi.tau) == (0.9, 0.99, 1e-3)
+
+
 def test_fedavgm_by_hand() -> None:
     """Delta = (1*4 + 3*8)/4 = 7, u = 7, w = 0 + 7/2 = 3.5;
     then Delta = 5.5 - 3.5 = 2, u = 7/2 + 2 = 5.5, w = 3.5 + 5.5/2 = 6.25."""
