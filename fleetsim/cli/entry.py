@@ -24,7 +24,7 @@ from fleetsim.errors import (
     TrainingError,
 )
 from fleetsim.host import crash_file
-from fleetsim.host.own_code import is_from_own_code, one_line, printing_to_stderr
+from fleetsim.host.user_code import is_from_user_code, one_line, printing_to_stderr
 from fleetsim.quoting import MAX_VALUE, quoted
 
 # Typer keeps click under a private name; its own BadParameter is one of click's usage faults.
@@ -74,7 +74,7 @@ def main() -> None:
         )
         sys.exit(1)
     except (Exception, SystemExit) as fault:  # the last handler: a bug is told in one line, too
-        if is_from_own_code(fault):
+        if is_from_user_code(fault):
             say(f"error: code of your own fails: {one_line(fault)}")
             sys.exit(2)
         if isinstance(fault, SystemExit):

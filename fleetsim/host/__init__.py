@@ -11,7 +11,7 @@
 - `termination`: SIGTERM as an exception, like Ctrl-C.
 - `notebook`: Notebook in which this process computes, if it does.
 - `plain_console`: Console whose output holds no control characters but its own.
-- `own_code`: Calls of code of the user's own.
+- `user_code`: Calls of code of the user's own.
 - `surroundings`: State of the process around code of the user's own.
 - `crash_file`: File with the traceback of an unexpected exception, for a bug report.
 """

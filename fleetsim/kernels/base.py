@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from fleetsim import rng
 from fleetsim.contracts import IntArray, Job, JobResult, Parameters, WorkKind
 from fleetsim.errors import ScenarioError
-from fleetsim.host.own_code import own_code
+from fleetsim.host.user_code import user_code
 from fleetsim.kernels.batches import Length, StackJob
 from fleetsim.kernels.cpu.gemm import onednn
 from fleetsim.kernels.device_samples import DeviceSamples, as_tensor
@@ -139,7 +139,7 @@ class Kernel:
                 watches.enter_context(left_alone(self.module))
             watches.enter_context(onednn(is_allowed=self._uses_onednn))
             if self._user_code is not None:
-                watches.enter_context(own_code(f"{self._user_code}: {what}"))
+                watches.enter_context(user_code(f"{self._user_code}: {what}"))
             yield
 
     def _draws(self, purpose: str, *indices: int) -> AbstractContextManager[object]:

@@ -13,7 +13,7 @@ from fleetsim.contracts import Evaluation, FleetView
 from fleetsim.errors import ScenarioError
 from fleetsim.fleet.devices.hardware_files import HardwareFiles
 from fleetsim.host import memory
-from fleetsim.host.own_code import own_code
+from fleetsim.host.user_code import user_code
 from fleetsim.learning.data.folder import FolderSettings
 from fleetsim.quoting import MAX_LINES, listed, quoted
 from fleetsim.scenario import named_files
@@ -137,7 +137,7 @@ def _require_memory(scenario: Scenario, document: Document) -> None:
 def _settings_of(plugins: Sequence[Plugin]) -> AbstractContextManager[None]:
     """Return a context for checks of settings, which may be a user's."""
     names = ", ".join(plugin.label for plugin in plugins if not plugin.replaces_any)
-    return own_code(f"{names}: its Settings") if names else nullcontext()
+    return user_code(f"{names}: its Settings") if names else nullcontext()
 
 
 def _look_for_inert_keys(scenario: Scenario, document: Document) -> None:

@@ -18,7 +18,7 @@ from fleetsim.contracts import (
     Tracker,
 )
 from fleetsim.errors import FleetsimError, PluginError, TrackerError
-from fleetsim.host.own_code import one_line, own_code
+from fleetsim.host.user_code import one_line, user_code
 
 
 class Following:
@@ -84,7 +84,7 @@ def _call(tracker: Tracker, method: str, call: Callable[[], None]) -> None:
     error = PluginError if is_users else TrackerError
     what = f"tracker {type(tracker).__name__}.{method}"
     try:
-        with own_code(what, error):
+        with user_code(what, error):
             call()
     except FleetsimError as fault:
         message = str(fault) if fault.__cause__ is not None else f"{what} fails: {one_line(fault)}"

@@ -9,7 +9,7 @@ from torch import nn
 from fleetsim.contracts import ClientTraining, ModelCost, SampleForm, Trainer
 from fleetsim.errors import ScenarioError
 from fleetsim.kernels.cpu.numerical_platform import require_portable, resolve
-from fleetsim.kernels.own_training import OwnTrainingKernel
+from fleetsim.kernels.user_training import UserTrainingKernel
 from fleetsim.learning.data.prefetch import Prefetch
 from fleetsim.learning.local.step_memory import num_weight_copies, step_memory
 from fleetsim.learning.models.cost import model_cost
@@ -101,7 +101,7 @@ def prepare_task(
             options["user_code"] = f"task.local.loss.kind = {quoted(task.local.loss.kind)}"
         of_kind = kernel_class(chosen, is_accessed=is_accessed)
         if algorithm is not None:
-            of_kind, options["algorithm"] = OwnTrainingKernel, algorithm
+            of_kind, options["algorithm"] = UserTrainingKernel, algorithm
         kernel = of_kind(
             module,
             samples.data,

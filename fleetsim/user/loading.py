@@ -19,7 +19,7 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic import create_model
 
 from fleetsim.errors import PluginError, ScenarioError
-from fleetsim.host.own_code import own_code
+from fleetsim.host.user_code import user_code
 from fleetsim.quoting import quoted
 from fleetsim.schema import faults
 from fleetsim.schema.spelling import did_you_mean
@@ -148,7 +148,7 @@ def wrapped(
     user_settings: type[Settings] | None = None,
 ) -> Plugin:
     """Return the plug-in of a class or function, with settings that know it."""
-    with own_code(f"{label}: its Settings"):
+    with user_code(f"{label}: its Settings"):
         settings = _settings(kind, name, user_settings)
     plugin = Plugin(
         name,
@@ -188,7 +188,7 @@ def _imported(module_name: str, label: str) -> ModuleType:
         sys.path.append(here)
     before = dict(os.environ)
     try:
-        with own_code(f"{label}: importing {module_name}"):
+        with user_code(f"{label}: importing {module_name}"):
             module = importlib.import_module(module_name)
     except PluginError as fault:
         cause = fault.__cause__

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from fleetsim.errors import ScenarioError
-from fleetsim.host.own_code import own_code
+from fleetsim.host.user_code import user_code
 from fleetsim.quoting import quoted
 from fleetsim.schema import faults
 from fleetsim.schema.strict_yaml import Document, KeyPath, spelled
@@ -39,9 +39,9 @@ class Plugin:
     def build(self, settings: Settings) -> Any:
         """Return a new object with these settings."""
         call = f"{self.name.partition(':')[2]}({'' if self.replaces_any else 'settings'})"
-        with own_code(f"{self.label}: {call}"):
+        with user_code(f"{self.label}: {call}"):
             made = self.make(settings)
-        with own_code(f"{self.label}: a look at its methods"):
+        with user_code(f"{self.label}: a look at its methods"):
             message = self.kind.fault(made)
         if message is not None:
             raise refused(self.label, message)
@@ -49,7 +49,7 @@ class Plugin:
 
     def checked(self, document: Document) -> Settings:
         """Return a document with the keys of its settings as settings."""
-        with own_code(f"{self.label}: its Settings"):
+        with user_code(f"{self.label}: its Settings"):
             return faults.check(self.settings, document)
 
     def placed(self, document: Document) -> Document:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fleetsim.errors import ScenarioError
-from fleetsim.host.own_code import own_code
+from fleetsim.host.user_code import user_code
 from fleetsim.learning.global_generators import GeneratorWatch
 from fleetsim.learning.models.model_fault import ModelFaultError
 
@@ -50,7 +50,7 @@ class WatchedCalls:
     def watched(self, name: str, function: Callable[[], Any]) -> Any:
         """Return the answer of a function that calls code of the plug-in."""
         watch, num_modules = GeneratorWatch(), len(sys.modules)
-        with own_code(f"{self.label}: {name}"):
+        with user_code(f"{self.label}: {name}"):
             answer = function()
         # A library that is imported on the way may draw, too.
         for library in watch.drawn() if len(sys.modules) == num_modules else ():

@@ -11,8 +11,8 @@ import torch
 
 import fleetsim
 from fleetsim.errors import PluginError, ScenarioError
-from fleetsim.host.own_code import own_code, printing_to_stderr
 from fleetsim.host.turns import Environment, turn
+from fleetsim.host.user_code import printing_to_stderr, user_code
 from fleetsim.studies.backends import LocalProcesses, RemoteTasks
 from fleetsim.studies.execution import execute
 from fleetsim.studies.run_process import output_of
@@ -140,7 +140,7 @@ def test_a_process_is_not_ended_in_silence(own_module, command, end):
 
 
 def test_processes_that_code_of_ones_own_begins_end_as_they_like():
-    with own_code("mine: f"):
+    with user_code("mine: f"):
         end = os._exit
         forked = os.fork()
         if forked == 0:
@@ -156,17 +156,17 @@ def test_processes_that_code_of_ones_own_begins_end_as_they_like():
 
 def test_ctrl_c_and_errors_of_fleetsim_pass_and_others_name_the_innermost_line_outside_libraries():
     for passing in (KeyboardInterrupt, ScenarioError):
-        with pytest.raises(passing), own_code("mine: f"):
+        with pytest.raises(passing), user_code("mine: f"):
             raise passing
     singular = rf"LinAlgError: Singular matrix \({__file__}, line "
-    with pytest.raises(PluginError, match=singular), own_code("mine: f"):
+    with pytest.raises(PluginError, match=singular), user_code("mine: f"):
         np.linalg.inv(np.zeros((2, 2)))
 
 
 def test_what_it_prints_in_a_command_goes_to_stderr(capsys):
-    with printing_to_stderr(), own_code("mine: f"):
+    with printing_to_stderr(), user_code("mine: f"):
         sys.stdout.write("seen")
-    with own_code("mine: f"):
+    with user_code("mine: f"):
         sys.stdout.write("result")
 
     assert capsys.readouterr() == ("result", "seen")
@@ -179,7 +179,7 @@ def test_a_call_leaves_the_process_as_it_was(tmp_path):
     with turn(Environment):
         os.environ.pop("PATH")
         os.environ["MINE"] = "1"
-    with own_code("mine: f"):
+    with user_code("mine: f"):
         os.chdir(tmp_path)
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         signal.alarm(60)
@@ -204,7 +204,7 @@ def test_a_folder_that_is_gone_is_a_fault(tmp_path, monkeypatch):
     home.mkdir()
     os.chdir(home)
 
-    @own_code("mine: f")
+    @user_code("mine: f")
     def leave():
         os.chdir(tmp_path)
         home.rmdir()

@@ -23,7 +23,7 @@ from fleetsim.contracts import (
 )
 from fleetsim.engine.servers.user_part import UserPart
 from fleetsim.engine.state_parts import are_plain_arrays, joined, part_of
-from fleetsim.host.own_code import own_code
+from fleetsim.host.user_code import user_code
 
 _KEPT, _SERVER = "kept", "server"
 
@@ -137,7 +137,7 @@ class ClientMemory:
         call = getattr(self._part, method)
         if self._user is None:
             return call(*arguments)
-        with own_code(f"{self._user.name}: {method}"):
+        with user_code(f"{self._user.name}: {method}"):
             return call(*arguments)
 
     def _fault(self, method: str, text: str) -> Exception:

@@ -2,7 +2,7 @@
 
 from contextlib import AbstractContextManager
 
-from fleetsim.host.own_code import own_code
+from fleetsim.host.user_code import user_code
 
 
 class ModelFaultError(ValueError):
@@ -11,4 +11,4 @@ class ModelFaultError(ValueError):
 
 def from_code_of(what: str) -> AbstractContextManager[None]:
     """Tell any fault of the user's code in the block as one line that begins with `what`."""
-    return own_code(what, ModelFaultError)
+    return user_code(what, ModelFaultError)

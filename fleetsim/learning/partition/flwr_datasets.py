@@ -15,7 +15,7 @@ from pydantic import Field
 from fleetsim import rng
 from fleetsim.contracts import IntArray
 from fleetsim.errors import ScenarioError
-from fleetsim.host.own_code import own_code
+from fleetsim.host.user_code import user_code
 from fleetsim.learning import global_generators
 from fleetsim.learning.partition.partition_kind import PartitionKind
 
@@ -84,7 +84,7 @@ class FlwrDatasetsSettings(PartitionKind):
         parts = []
         with global_generators.restored():
             global_generators.seed(seed, _PURPOSE)
-            with own_code(f"task.partition.partitioner: {self.partitioner}", ScenarioError):
+            with user_code(f"task.partition.partitioner: {self.partitioner}", ScenarioError):
                 partitioner.dataset = table.from_dict(columns)
                 num = partitioner.num_partitions
                 for client in range(min(num, num_clients)):
@@ -128,7 +128,7 @@ class FlwrDatasetsSettings(PartitionKind):
         }
         arguments = {name: value for name, value in filled.items() if name in takes}
         arguments |= {name: _plain(value) for name, value in self.arguments.items()}
-        with own_code(f"task.partition.arguments: {self.partitioner}", ScenarioError):
+        with user_code(f"task.partition.arguments: {self.partitioner}", ScenarioError):
             return partitioner(**arguments)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.host import paths
 from fleetsim.host.csv_rows import SEPARATORS, head_of, separators_of
-from fleetsim.host.own_code import own_code
+from fleetsim.host.user_code import user_code
 
 _BATCH = 1000
 """Rows at a time: pictures of a whole set would take memory twice."""
@@ -33,7 +33,7 @@ def from_files(path: Path, place: str) -> Any:
     """Return the data set in a local file, or in a folder that `save_to_disk` wrote."""
     library = _library(place)
     if paths.is_folder(path):
-        with own_code(f"{place}: reading {path}", DataError), _quiet(library):
+        with user_code(f"{place}: reading {path}", DataError), _quiet(library):
             return library.load_from_disk(str(path))
     reader = _READERS.get(path.suffix)
     if reader is None:
@@ -44,7 +44,7 @@ def from_files(path: Path, place: str) -> Any:
     if not paths.is_file(path):
         raise DataError(f"{place}: there is no file {path}; correct the path")
     options = _of_csv(path, place) if path.suffix == ".csv" else {}
-    with own_code(f"{place}: reading {path}", DataError), _quiet(library):
+    with user_code(f"{place}: reading {path}", DataError), _quiet(library):
         return getattr(library.Dataset, reader)(str(path), **options)
 
 

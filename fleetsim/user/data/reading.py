@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fleetsim.contracts import IntArray
 from fleetsim.errors import DataError
-from fleetsim.host.own_code import own_code
+from fleetsim.host.user_code import user_code
 from fleetsim.learning import global_generators
 from fleetsim.learning.data.accessed_inputs import AccessedInputs
 from fleetsim.learning.data.checked_part import Array, CheckedPart, checked_part
@@ -115,7 +115,7 @@ class TransformedInputs(AccessedInputs):
     ) -> Array:
         """Return some samples as numbers [m, ...]."""
         result = np.empty((len(rows), *self.like.shape[1:]), self.dtype)
-        with own_code(f"{self.source.place}: reading it", DataError), global_generators.restored():
+        with user_code(f"{self.source.place}: reading it", DataError), global_generators.restored():
             for place, (row, visit) in enumerate(zip(rows.tolist(), visits, strict=True)):
                 item = int(self.items[row])
                 global_generators.seed(seed, "data/access", *address, item, visit)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from fleetsim.errors import DataError
-from fleetsim.host.own_code import own_faults
+from fleetsim.host.user_code import user_faults
 from fleetsim.quoting import quoted
 from fleetsim.user.data import tables
 from fleetsim.user.data.fields import DatasetColumns, Fields, Key, Row, named
@@ -120,11 +120,11 @@ class _ItemSource:
     place: str
 
     def __len__(self) -> int:
-        with own_faults(f"{self.place}: len()", DataError):
+        with user_faults(f"{self.place}: len()", DataError):
             return len(self.items)
 
     def row(self, index: int) -> Row:
-        with own_faults(f"{self.place}: item {index}", DataError):
+        with user_faults(f"{self.place}: item {index}", DataError):
             # A mapping may read what it holds only now.
             return row_of(self.items[index], self.fields, f"{self.place}: item {index}")
 
@@ -176,7 +176,7 @@ class Transformed:
     def row(self, index: int) -> Row:
         """Return one row."""
         row = self.source.row(index)
-        with own_faults(f"{self.place}: transform of item {index}", DataError):
+        with user_faults(f"{self.place}: transform of item {index}", DataError):
             return row._replace(sample=self.transform(row.sample))
 
     def columns(self) -> DatasetColumns | None:

@@ -7,7 +7,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from fleetsim.errors import DataError, ScenarioError
-from fleetsim.host.own_code import own_code
+from fleetsim.host.user_code import user_code
 from fleetsim.learning.data.assembly import AssemblyRules, Wording, assembled
 from fleetsim.learning.data.checked_part import MAX_CLASSES
 from fleetsim.learning.data.content_hash import content_sha256
@@ -51,7 +51,7 @@ class UserDataset:
 
     def _content(self) -> tuple[Dataset, str]:
         if self._loaded is None:
-            with own_code(f"{self.place}: reading it", DataError):
+            with user_code(f"{self.place}: reading it", DataError):
                 read = self._read()
             self._loaded = read, content_sha256(read)
         return self._loaded

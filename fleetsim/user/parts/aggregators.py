@@ -11,7 +11,7 @@ import numpy as np
 from fleetsim import rng
 from fleetsim.contracts import Aggregator, BoolArray, Outcome, Parameters, Purpose, Report, State
 from fleetsim.errors import PluginError
-from fleetsim.host.own_code import own_code
+from fleetsim.host.user_code import user_code
 from fleetsim.learning.aggregation.aggregator_kind import AggregatorKind
 from fleetsim.learning.aggregation.settings import AggregatorSettings
 from fleetsim.quoting import quoted
@@ -127,7 +127,7 @@ class CheckedAggregator:
         """Return its state, copied; empty if it keeps none."""
         if not self._keeps_state:
             return {}
-        with own_code(f"{self._label}: state"):
+        with user_code(f"{self._label}: state"):
             state = self._part.state()
         message = state_fault(state)
         if message is not None:

@@ -9,7 +9,7 @@ from torch import Tensor
 from fleetsim import rng
 from fleetsim.contracts import SampleForm
 from fleetsim.errors import PluginError, ScenarioError
-from fleetsim.host.own_code import own_faults
+from fleetsim.host.user_code import user_faults
 from fleetsim.learning.local.sample_losses import LossFunction
 from fleetsim.learning.models.model_fault import ModelFaultError, from_code_of
 
@@ -40,7 +40,7 @@ class CheckedLoss:
 
     def losses(self, outputs: Any, labels: Tensor) -> Tensor:
         """Return the loss of each sample [n]."""
-        with own_faults(f"{self._label}: losses"):
+        with user_faults(f"{self._label}: losses"):
             result = self.call(outputs, labels)
         wrong = answer_fault(result, len(labels))
         if wrong is not None:

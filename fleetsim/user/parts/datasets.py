@@ -10,7 +10,7 @@ import numpy as np
 
 from fleetsim.contracts import DatasetSource
 from fleetsim.errors import DataError
-from fleetsim.host.own_code import own_code
+from fleetsim.host.user_code import user_code
 from fleetsim.learning import global_generators
 from fleetsim.learning.data.accessed_inputs import AccessedInputs
 from fleetsim.learning.data.byte_images import ByteImages
@@ -134,7 +134,7 @@ def loaded(part: Any, label: str, *, seed: int, num_clients: int) -> Dataset:
     if _runs_code(part):
         given = {"seed": seed, "num_clients": num_clients}
         asked = _asked(part.load) or ()
-        with own_code(f"{label}: load"):
+        with user_code(f"{label}: load"):
             result = part.load(**{name: given[name] for name in asked})
     if isinstance(result, Dataset):
         message = dataset_fault(result)

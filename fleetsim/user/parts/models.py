@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from fleetsim.contracts import Model, ModelCost, SampleForm
 from fleetsim.errors import ScenarioError
-from fleetsim.host.own_code import own_code
+from fleetsim.host.user_code import user_code
 from fleetsim.learning.models.settings import ModelSettings
 from fleetsim.learning.models.user_model_kind import UserModelKind
 from fleetsim.settings import Settings
@@ -104,7 +104,7 @@ class NetworkMaker:
         named = {"samples": samples} if self._takes_samples else {}
         words = [*(["settings"] if self._given else []), *named]
         call = f"{getattr(self.call, '__name__', 'it')}({', '.join(words)})"
-        with own_code(f"{label}: {call}"):
+        with user_code(f"{label}: {call}"):
             return self.call(*self._given, **named)
 
 

@@ -8,7 +8,7 @@ from fleetsim.contracts import Report, Selector, State, Work, WorkKind
 from fleetsim.engine.servers.checked_selector import CheckedSelector
 from fleetsim.engine.servers.training_requests import requests_of
 from fleetsim.engine.servers.user_part import UserPart
-from fleetsim.host.own_code import own_code
+from fleetsim.host.user_code import user_code
 from fleetsim.quoting import quoted
 from fleetsim.selectors import KINDS
 from fleetsim.settings import Settings
@@ -109,7 +109,7 @@ class GuardedSelector(CalledThrough):
     def _ask(self, name: str, *arguments: Any) -> Any:
         """Call a method; those with an argument are asked of the second object, too."""
         if name not in _ARGUMENTS:
-            with own_code(f"{self._label}: {name}"):
+            with user_code(f"{self._label}: {name}"):
                 return getattr(self._part, name)(*arguments)
         answer = self._calls.ask(name, *arguments)
         self._num_observed += name == "observe"

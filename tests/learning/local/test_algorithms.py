@@ -24,7 +24,7 @@ from fleetsim.contracts import (
 )
 from fleetsim.errors import PluginError
 from fleetsim.kernels.base import Kernel
-from fleetsim.kernels.own_training import OwnTrainingKernel
+from fleetsim.kernels.user_training import UserTrainingKernel
 from fleetsim.learning.local.algorithms.client_data import ClientData
 from fleetsim.learning.local.algorithms.ditto import Ditto
 from fleetsim.learning.local.algorithms.feddyn import FedDyn
@@ -186,7 +186,7 @@ def test_the_first_task_of_feddyn_equals_the_built_in_fedprox(name: str) -> None
     """Its gradient is 0 then."""
     clients = [Client(11, 2, tells=True), Client(7, 3, most_steps=3), Client(5, 1)]
     fleet, chosen = Fleet(SMALL[name](), clients), local(momentum=0.5)
-    results = fleet.train(OwnTrainingKernel, chosen, algorithm=FedDyn(0.5))
+    results = fleet.train(UserTrainingKernel, chosen, algorithm=FedDyn(0.5))
 
     results = [result._replace(state=None) for result in results]
     assert_equal(fleet, results, fleet.train(Kernel, local(momentum=0.5, mu=0.5)))
@@ -199,7 +199,7 @@ def test_the_documented_example_has_15_lines_and_equals_the_built_in_fedprox() -
     exec(compile(code, str(page), "exec"), namespace)
     fleet = Fleet(SMALL["2nn"](), [Client(11, 2), Client(7, 1)])
 
-    results = fleet.train(OwnTrainingKernel, local(), algorithm=namespace["FedProx"]())
+    results = fleet.train(UserTrainingKernel, local(), algorithm=namespace["FedProx"]())
 
     assert len([line for line in code.splitlines() if line.strip()]) <= 15
     assert max(fleet.errors(results, fleet.train(Kernel, local(mu=0.5)))) <= 1e-12
@@ -221,7 +221,7 @@ def test_a_job_carries_what_a_client_keeps_and_receives() -> None:
     plain = [job._replace(learning_rate=0.25, received=more) for job in fleet.jobs()]
     jobs = [plain[0]._replace(state={}), plain[1]._replace(state=kept)]
     one, two = (
-        Pool(fleet.kernel(OwnTrainingKernel, local(), algorithm=Sums()), workers).compute(jobs)
+        Pool(fleet.kernel(UserTrainingKernel, local(), algorithm=Sums()), workers).compute(jobs)
         for workers in (1, 2)
     )
 
@@ -274,7 +274,7 @@ def test_a_training_that_fails_is_one_line_with_its_place(workers: int) -> None:
             raise ZeroDivisionError("by zero")
 
     fleet = Fleet(SMALL["2nn"](), [Client(4), Client(6)])
-    pool = Pool(fleet.kernel(OwnTrainingKernel, local(), algorithm=Fails()), workers)
+    pool = Pool(fleet.kernel(UserTrainingKernel, local(), algorithm=Fails()), workers)
 
     with pytest.raises(PluginError, match=r"Fails.train_client of client \d fails: Zero") as error:
         pool.compute(fleet.jobs())

@@ -9,7 +9,7 @@ from torch import nn
 
 from fleetsim.contracts import ClientTraining, ClientUpdate, JobResult, Parameters
 from fleetsim.errors import PluginError
-from fleetsim.host.own_code import own_code
+from fleetsim.host.user_code import user_code
 from fleetsim.learning.local.algorithms.client_data import ClientData
 from fleetsim.learning.models.dropout import dropping_out
 from fleetsim.learning.models.flat_vector import flatten, load_flat
@@ -33,7 +33,7 @@ def run_algorithm(
     model.train()
     name = f"{type(algorithm).__name__}.train_client"
     where = f"{name} of client {data.client}"
-    with own_code(where), dropping_out(model, generator):
+    with user_code(where), dropping_out(model, generator):
         update: Any = algorithm.train_client(model, data, generator, data.settings)
     if (changed := frozen.fault(model)) is not None:
         raise PluginError(f"{where} {changed}")

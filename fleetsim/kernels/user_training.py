@@ -12,7 +12,7 @@ from fleetsim.learning.local.sample_losses import losses_of
 from fleetsim.learning.models.frozen_weights import FrozenWeights
 
 
-class OwnTrainingKernel(Kernel):
+class UserTrainingKernel(Kernel):
     """Serial kernel whose clients train by an algorithm; gradients and evaluations are as usual."""
 
     def __init__(self, *args: Any, algorithm: ClientTraining, **kwargs: Any) -> None:

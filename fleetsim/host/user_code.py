@@ -34,7 +34,7 @@ def printing_to_stderr() -> Iterator[None]:
 
 
 @contextmanager
-def own_code(what: str, error: Callable[[str], Exception] = PluginError) -> Iterator[None]:
+def user_code(what: str, error: Callable[[str], Exception] = PluginError) -> Iterator[None]:
     """Call code of the user's own in the block; see the module.
 
     `what` names it in messages, as in `--plugin mine:Mine: select`. Errors of fleetsim, and those
@@ -43,7 +43,7 @@ def own_code(what: str, error: Callable[[str], Exception] = PluginError) -> Iter
     before = Surroundings.now()
     sys.stdout = getattr(sys, _PRINTS_TO[-1])
     try:
-        with own_faults(what, error), endings_raise:
+        with user_faults(what, error), endings_raise:
             yield
     except KeyboardInterrupt:
         before.restore(what, error, with_signals=False)  # SIGTERM is ignored until all is saved
@@ -56,8 +56,8 @@ def own_code(what: str, error: Callable[[str], Exception] = PluginError) -> Iter
 
 
 @contextmanager
-def own_faults(what: str, error: Callable[[str], Exception] = PluginError) -> Iterator[None]:
-    """Turn faults of the user's code into errors, and no more: for each step in an `own_code`."""
+def user_faults(what: str, error: Callable[[str], Exception] = PluginError) -> Iterator[None]:
+    """Turn faults of the user's code into errors, and no more: for each step in an `user_code`."""
     try:
         yield
     except (KeyboardInterrupt, FleetsimError):
@@ -80,7 +80,7 @@ def one_line(fault: BaseException) -> str:
     return text + "".join(f" ({file}, line {line})" for file, line in _place(fault))
 
 
-def is_from_own_code(fault: BaseException) -> bool:
+def is_from_user_code(fault: BaseException) -> bool:
     """Return whether fleetsim, below the handler, had called code of the user's own."""
     files = [file for file, _ in _frames(fault)[1:]]
     ours = [place for place, file in enumerate(files) if file.startswith(_PACKAGE)]
