@@ -11,7 +11,6 @@ from fleetsim.selectors.divfl.equations import (
     dissimilarities,
     greedy,
     refreshed,
-    sample_size,
 )
 
 # Five clients whose gradients are single numbers 0, 1, 2, 10, 11.
@@ -97,11 +96,6 @@ def test_stochastic_greedy_takes_the_best_of_each_sample():
     )
 
     assert greedy(LINE, 3, np.zeros(5), uniforms, 2).tolist() == [0, 4, 2]
-
-
-def test_the_sample_is_a_tenth_of_the_clients_but_never_fewer_than_wanted():
-    assert [sample_size(5, n) for n in (10, 50, 59, 60, 1000)] == [5, 5, 5, 6, 100]
-    assert sample_size(2, 10, 0.7) == 7
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

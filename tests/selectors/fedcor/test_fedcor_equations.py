@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 from fleetsim import rng
 from fleetsim.selectors.fedcor.correlation_fit import initial_points, log_likelihood, patterns
 from fleetsim.selectors.fedcor.equations import (
-    annealed,
     choose,
     conditioned,
     covariance,
@@ -93,12 +92,6 @@ def test_equal_scores_go_by_the_keys_and_all_are_taken_if_too_few():
     assert choose(np.eye(3), np.ones(3), np.ones(3), EVERYBODY, 9, keys).tolist() == [1, 2, 0]
     assert choose(np.eye(3), np.ones(3), np.ones(3), EVERYBODY[:0], 2, keys).tolist() == []
     assert choose(np.eye(1), np.ones(1), np.ones(1), np.array([0]), 1, keys[:1]).tolist() == [0]
-
-
-def test_annealing_tires_those_chosen():
-    alpha = annealed(annealed(np.ones(3), np.array([0, 2]), 0.95), np.array([2]), 0.95)
-
-    assert alpha == pytest.approx([0.95, 1.0, 0.9025])
 
 
 def test_a_tiny_noise_leaves_the_covariance_regular() -> None:

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fleetsim import rng
-from fleetsim.selectors.fedcs.equations import num_asked, pack
+from fleetsim.selectors.fedcs.equations import pack
 
 # The worked example: seconds of download, update and upload of three clients.
 DOWNLOAD_S = np.array([1.0, 2.0, 1.0])
@@ -69,10 +69,3 @@ def test_without_a_deadline_all_clients_take_part():
     assert sorted(packed(TABLE, math.inf, np.zeros(3))) == [0, 1, 2]
     assert packed(TABLE, math.inf, np.zeros(3), max_clients=2) == [1, 0]
     assert packed(TABLE, math.inf, np.zeros(3), max_clients=0) == []
-
-
-def test_the_number_asked_is_rounded_up():
-    assert [num_asked(n, 0.1) for n in (0, 1, 10, 11, 1000)] == [0, 1, 1, 2, 100]
-    # .07 * 100 is 7.000000000000001 in binary.
-    assert num_asked(100, 0.07) == 7
-    assert num_asked(5, 1.0) == 5

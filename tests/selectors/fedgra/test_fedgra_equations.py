@@ -13,13 +13,11 @@ from fleetsim.selectors.fedgra.equations import (
     free_capacity,
     grades,
     grey_relational_grades,
-    is_selection_round,
     loss_metric,
     mapped,
     mean_normalised,
     relational_coefficients,
     smoothed,
-    weight_divergence,
 )
 
 # The worked example: three clients, loss (less is better) and processing power (more is better).
@@ -144,18 +142,6 @@ def test_smoothing_begins_with_the_first_value():
 
 def test_the_loss_metric_is_the_length_of_the_losses():
     assert loss_metric(np.array([[3.0, 4.0], [0.5, 0.0]])).tolist() == [5.0, 0.5]
-
-
-def test_divergence_is_the_distance_between_models():
-    base = np.array([1.0, 1.0], dtype=np.float32)
-    local = [np.array([4.0, 5.0], dtype=np.float32), base]
-
-    assert weight_divergence(base, local).tolist() == [5.0, 0.0]
-    assert weight_divergence(base, []).tolist() == []
-
-
-def test_a_cohort_is_chosen_in_round_one_and_every_fifth():
-    assert [r for r in range(1, 17) if is_selection_round(r, 5)] == [1, 6, 11, 16]
 
 
 def test_fairness_grows_until_selection():
