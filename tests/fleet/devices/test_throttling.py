@@ -39,6 +39,17 @@ def warmed(rules: Skins, skin_c: float, use: float, seconds: float, clock: float
     return float(rules.after(one[0], one[1], clock, one[2])[0])
 
 
+def test_a_pixel_3_is_capped_as_its_governor_says() -> None:
+    # big cores at 1.9968, 1.6896, 1.3632, 1.056, 0.8256 of 2.6496 GHz
+    assert PIXEL_3.clock_fraction == pytest.approx((0.754, 0.638, 0.515, 0.399, 0.312), abs=7e-4)
+    rules = phone()
+    speeds = [
+        float(rules.step(np.array([t_c]), np.zeros(1), 1.0).speed[0])
+        for t_c in (38.9, 39.1, 41.1, 43.1, 45.1, 47.1)
+    ]
+    assert speeds == pytest.approx([1.0, *PIXEL_3.clock_fraction])
+
+
 def test_below_the_first_threshold_heating_and_cooling_are_exponentials() -> None:
     # 1 W x 6.8 K/W: towards 31.8 C; after one time constant 63 % of the way
     assert warmed(phone(1.0), 25.0, 1.0, 70.0) == pytest.approx(25 + 6.8 * (1 - math.exp(-1)))
