@@ -2,6 +2,7 @@
 
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -197,7 +198,7 @@ def recorded(path: Path, rails, counts) -> Path:
 
 def test_rails_of_a_recorded_trace_are_those_of_its_export(tmp_path):
     rails = [(0, index, f"power.{name}") for index, name in enumerate(RAILS)]
-    counts = [
+    counts: list[Any] = [
         (0, index, joule, {"timestamp_ms": s * 1000}, {})
         for index, pairs in enumerate(RAILS.values())
         for s, joule in pairs
@@ -231,7 +232,7 @@ def test_a_count_without_a_time_has_that_of_its_packet(tmp_path):
 
 def test_sessions_of_rails_number_them_separately(tmp_path):
     # Two sessions, whose rail 0 is not the same; 1 W and 3 W.
-    counts = [
+    counts: list[Any] = [
         (session, 0, second * watt, {"timestamp_ms": second * 1000}, {})
         for second in (1, 2, 3)
         for session, watt in ((7, 1), (8, 3))

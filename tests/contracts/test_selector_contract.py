@@ -161,7 +161,8 @@ class Server(SmallServer):
         if self.has_losses:
             return report
         learned = ("loss", "loss_rms", "accuracy", "vector", "update_norm", "epoch_losses")
-        return report._replace(**dict.fromkeys(learned))
+        nothing: dict[str, Any] = dict.fromkeys(learned)
+        return report._replace(**nothing)
 
 
 def assert_same_state(one: State, other: State) -> None:

@@ -64,8 +64,9 @@ def world_of(fleet: Fleet, *, spare_byte: FloatArray | None = None, **rule: Any)
 
 def laid_out(world: World, tasks: Sequence[Task], now_s: float = 0.0, **settings: Any) -> TaskBatch:
     """Return a batch; tasks are lost at an interruption unless settings say otherwise."""
-    usual = {"batch_size": 10, "interruption": LoseSettings(), "deadline_at_s": math.inf}
-    return TaskBatch(world, tasks, now_s=now_s, cost=COST, **(usual | settings))
+    fields: dict[str, Any] = {"batch_size": 10, "deadline_at_s": math.inf}
+    fields |= {"interruption": LoseSettings(), **settings}
+    return TaskBatch(world, tasks, now_s=now_s, cost=COST, **fields)
 
 
 def ended(batch: TaskBatch, *, at_s: float = math.inf) -> list[TaskResult]:

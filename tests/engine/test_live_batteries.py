@@ -21,7 +21,7 @@ LIVE: dict[str, Any] = {
 STATES = st.tuples(st.booleans(), st.booleans(), st.sampled_from([0.0, 0.3, 0.8]))
 
 
-def living(tiny, trace, span_s, *, lives=LIVE, **battery) -> Tiny:
+def living(tiny: Tiny, trace, span_s, *, lives=LIVE, **battery) -> Tiny:
     """Phones, one unless there are more already."""
     tiny.devices, tiny.battery = {"pixel-6": 1.0}, lives | battery
     tiny.trace(trace, span_s=span_s)

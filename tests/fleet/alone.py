@@ -7,6 +7,7 @@ import numpy as np
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.fleet.devices.compute import lay_out_computations
 from fleetsim.fleet.energy import beyond_tails
+from fleetsim.fleet.network.channel import Channel
 from fleetsim.fleet.network.radios.power import power_of
 from fleetsim.fleet.timeline import Timeline, Timelines
 
@@ -52,7 +53,7 @@ def next_load(usage, client: int, t_s: float) -> tuple[float, float]:
     return float(until_s[0]), float(load[0])
 
 
-def transfer(channel, client, direction, start_s, bit, radio) -> Timeline:
+def transfer(channel: Channel, client, direction, start_s, bit, radio) -> Timeline:
     """One cellular or wired transfer."""
     ((_, laid_out),) = channel.transfers(
         np.array([client]),

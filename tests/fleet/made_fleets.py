@@ -45,7 +45,7 @@ def phones_with_records(folder, records, span_s, battery, device="pixel-6", **us
     return fleet_of({device: 1.0}, size=len(records), battery=battery, usage=people)
 
 
-def charge_after(fleet, level_j, until_s, *, from_s=0.0, client=0) -> Charge:
+def charge_after(fleet: Fleet, level_j, until_s, *, from_s=0.0, client=0) -> Charge:
     """Battery of one idle client that has this level at a moment, at another [1]."""
     before = fleet.batteries.initial(np.array([level_j]))
     return fleet.batteries.idle(np.array([client]), before, np.array([from_s]), until_s)

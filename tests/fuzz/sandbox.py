@@ -105,7 +105,7 @@ def _exit_code(words: Sequence[str], folder: Path, logs: Sequence[Path]) -> int:
 
     os.setpgid(0, 0)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    for descriptor, path in enumerate((os.devnull, *logs)):
+    for descriptor, path in enumerate((Path(os.devnull), *logs)):
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
         os.dup2(file, descriptor)
         os.close(file)

@@ -218,12 +218,13 @@ def _clients(made: MadeUp, tasks: Sequence[TaskRow]) -> ClientColumns:
         counted = [task.purpose is Purpose.TRAIN and task.outcome in outcomes for task in tasks]
         return np.bincount(clients[counted], minlength=made.size)
 
+    energy_j: dict[str, Any] = {column: total(column) for column in _METERS}
     return ClientColumns(
         client=np.arange(made.size),
         device=tuple(_device(made, client) for client in range(made.size)),
         num_samples=np.full(made.size, 20),
         num_selected=count(*Outcome),
         num_delivered=count(Outcome.DELIVERED),
-        **{column: total(column) for column in _METERS},
+        **energy_j,
         battery_fraction=np.full(made.size, np.nan),
     )

@@ -36,7 +36,7 @@ def written(tmp_path, *changes):
 
 def peak_byte(act):
     """The largest memory that a call takes beyond what was there, and what it raises."""
-    faults = ()
+    faults: tuple[str, ...] = ()
     tracemalloc.start()
     try:
         act()

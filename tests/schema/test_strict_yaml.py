@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.schema import strict_yaml
 from fleetsim.schema.strict_yaml import (
-    MAX_BYTE,
     MAX_DEPTH,
     Document,
     dump,
@@ -18,6 +17,7 @@ from fleetsim.schema.strict_yaml import (
     parse_value,
     read,
 )
+from fleetsim.schema.yaml_text import MAX_BYTE
 
 
 @pytest.mark.parametrize(

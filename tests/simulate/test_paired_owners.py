@@ -2,6 +2,7 @@
 
 import gzip
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -120,7 +121,7 @@ def test_a_data_set_without_people_is_refused():
     labels = np.zeros(6, dtype=np.int64)
     inputs, test = np.zeros((6, 2), np.float32), np.zeros((1, 2), np.float32)
     dataset = Dataset("own", inputs, labels, test, labels[:1], 2)
-    given = {"num_clients": 2, "validation_fraction": 0.0, "holdout_fraction": 0.0, "seed": 1}
+    given: dict[str, Any] = {"num_clients": 2, "validation_fraction": 0.0, "holdout_fraction": 0.0}
 
     with pytest.raises(ScenarioError, match="the data set own has no people of its own; name one"):
-        split_samples(dataset, NaturalSettings(), holdout_from="own", paired={"0"}, **given)
+        split_samples(dataset, NaturalSettings(), holdout_from="own", paired={"0"}, seed=1, **given)

@@ -23,8 +23,8 @@ def test_epsilon_counts_the_selected_among_the_eligible_and_is_shown(tmp_path):
     assert isinstance(scenario.server, SynchronousServerSettings)
     assert scenario.server.privacy is not None
     accountant = RdpAccountant(scenario.server.privacy)
-    for row in made.rounds.itertuples():
-        accountant.spend(row.num_selected, row.num_eligible)
+    for counts in made.rounds[["num_selected", "num_eligible"]].to_numpy().tolist():
+        accountant.spend(*counts)
 
     assert set(made.rounds["num_selected"]) == {6}
     assert 0.0 < spent[0] < spent[1] < spent[2] == made.epsilon == accountant.epsilon

@@ -13,7 +13,7 @@ from fleetsim.learning.local.algorithms.scaffold import Scaffold
     ("method", "answer", "text"),
     [
         ("wire", lambda *_: 650, "must return a Wire of whole numbers, got 650"),
-        ("wire", lambda *_: Wire(download_byte=0.5),
+        ("wire", lambda *_: Wire(download_byte=0.5),  # type: ignore[arg-type]
          "must return a Wire of whole numbers, got Wire(download_byte=0.5"),
         ("server_step", lambda self, server, step: ("model", server),
          "must return a model of floats of shape (650,), got 'model'"),

@@ -98,7 +98,7 @@ def test_a_network_for_other_samples_than_the_usual_ones_is_told_how_to_name_the
 
 
 def test_the_answer_to_a_training_before_the_choice_is_a_probe_as_in_a_run():
-    seen = set()
+    seen: set[Any] = set()
 
     class Trying(LeastAsked):
         needs_probes = True

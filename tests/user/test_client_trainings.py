@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -98,7 +99,7 @@ def other_shapes(self, model, data, generator, settings):
     return update._replace(state={"count": np.zeros(data.client + 1)}, sent={"count": np.ones(1)})
 
 
-BROKEN = {
+BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     "TooMuch": ({"wire": lambda self, num_parameters: Wire(download_byte=8, upload_byte=4)},
         "TooMuch: ClientUpdate.sent has 8 bytes, and wire says at most 4"),
     "TooMuchDown": ({"wire": lambda self, num_parameters: Wire(upload_byte=8)},

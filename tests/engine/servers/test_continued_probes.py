@@ -152,4 +152,5 @@ def test_the_first_epoch_of_who_goes_on_is_the_one_that_was_tried(tiny):
         work = Work(WorkKind.TRAIN, epochs=EPOCHS)
         ticket = straight.submit(Job(report.client, work, tiny.parameters, (1, 1, 0)))
         (whole,) = straight.results([ticket])
+        assert whole.vector is not None
         assert report.vector.tobytes() == whole.vector.tobytes()

@@ -140,6 +140,7 @@ def test_a_lost_upload_costs_all_that_a_delivered_one_costs(tiny, tmp_path):
     assert lost.recorder.rounds[0].num_delivered == 0
     assert lost.recorder.rounds[0].energy_wasted_j == tiny.recorder.rounds[0].energy_j
     # The server does not learn why a client is lost, nor what it spent.
+    assert isinstance(lost.selector, FirstCome)
     reports = lost.selector.outcomes[0].reports
     assert {(one.outcome, one.energy_j) for one in reports} == {(Outcome.OFFLINE, None)}
 

@@ -61,7 +61,7 @@ POLICIES: list[dict[str, Any]] = [
 policy_of = TypeAdapter[InterruptionSettings](InterruptionSettings).validate_python
 
 
-def one_task(tiny, interruption, *, trace=None, **server) -> TaskRow:
+def one_task(tiny: Tiny, interruption, *, trace=None, **server) -> TaskRow:
     """Row of the first client's task in a run of one round, in a trace of 1000 s if given."""
     if trace is not None:
         tiny.trace(trace, span_s=1000)
@@ -358,7 +358,8 @@ def test_interrupted_tasks_go_together_as_they_go_alone(policy, seed, cut_share,
 
 @pytest.mark.parametrize("policy", POLICIES[1:], ids=str)
 def test_what_is_cut_off_in_a_pause_is_what_had_been_until_then(policy):
-    fleet, given = busy_fleet(3), {"interruption": policy_of(policy)}
+    fleet = busy_fleet(3)
+    given: dict[str, Any] = {"interruption": policy_of(policy)}
     clients = busy_world(fleet).eligible.candidates(0.0).tolist()
     tasks = [task(c, c, work=Work(WorkKind.TRAIN, epochs=100)) for c in clients]
     cut = is_what_had_been_until_each_cut(lambda: busy_world(fleet), tasks, moments=12, **given)

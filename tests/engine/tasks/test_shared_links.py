@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fleetsim.contracts import Outcome, Work, WorkKind
-from tests.engine.batches import PAYLOAD_BIT, fleet_of, laid_out, task, world_of
+from tests.engine.batches import EPOCH, PAYLOAD_BIT, fleet_of, laid_out, task, world_of
 from tests.fleet.fair import Flow, ends
 
 COMPUTE_S = 2 * (0.02 + 0.0105) + 300 / 4.958
@@ -149,14 +149,14 @@ def test_batteries_that_die_in_an_upload_leave_their_share_to_the_others(
     tiny.shared_links = {"cells": 2, "cell_up_bit_per_s": up_mbit_per_s * 1e6}
     tiny.shared_links["server_in_bit_per_s"] = in_mbit_per_s * 1e6
     fleet = tiny.fleet()
-    usual, bit = {"download_bit": 0, "upload_bit": 16_000_000}, Fraction(16_000_000)
-    kinds = [{"work": Work(WorkKind.NONE)} if client < work else {} for client in range(10)]
-    tasks = settled(world_of(fleet), [task(c, c, **usual, **kinds[c]) for c in range(10)])
+    bit, works = 16_000_000, [Work(WorkKind.NONE)] * work + [EPOCH] * (10 - work)
+    sent = [task(c, c, works[c], download_bit=0, upload_bit=bit) for c in range(10)]
+    tasks = settled(world_of(fleet), sent)
     came_to_upload = [t for t in tasks if t.upload_s > 0.0]
     flows = [
         Flow(
             start=Fraction(t.finished_at_s) - Fraction(t.upload_s),
-            bits=bit,
+            bits=Fraction(bit),
             demands=[(Fraction(0), Fraction(8_000_000))],
             cell=int(fleet.links.cell[t.task.client]),
             lost=Fraction(t.finished_at_s) if t.outcome is Outcome.BATTERY else None,

@@ -26,8 +26,8 @@ def charge_of(fleet: Fleet, level_j: list[float]) -> Charge:
 
 
 def test_resistance_takes_its_share_of_what_is_drawn_in_every_band(tmp_path):
-    curve = {"kind": "resistive", "from_fraction": [0.0, 0.5], "open_circuit_v": [2.0, 4.0]}
-    curve["internal_ohm"] = 0.5
+    curve: dict[str, Any] = {"kind": "resistive", "internal_ohm": 0.5}
+    curve |= {"from_fraction": [0.0, 0.5], "open_circuit_v": [2.0, 4.0]}
     battery = {"capacity_wh": 1.0, "discharging": curve, "everyday": STANDBY}
     fleet = phones_with_records(tmp_path, ["0,0,0"], 100_000, battery)
     # 4 W: (4/4)^2 * .5 = .5 W lost above 1800 J, (4/2)^2 * .5 = 2 W below: 4.5 and 6 W in all.

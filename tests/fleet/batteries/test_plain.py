@@ -20,7 +20,7 @@ def test_a_battery_falls_by_its_load_and_dies_where_its_level_meets_the_cut_off(
     # The walk ends in the middle of the second segment.
     two = phase(0.0, (10.0, 2.0), (10.0, 4.0))
     after = walk_battery(100.0, 100.0, 0.0, two, 0.0, iter([never]), 12.5)
-    assert after == (pytest.approx(100.0 - 20.0 - 10.0), math.inf)
+    assert after == pytest.approx((100.0 - 20.0 - 10.0, math.inf))
 
 
 def test_an_idle_battery_never_holds_more_than_its_capacity():

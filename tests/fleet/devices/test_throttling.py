@@ -236,7 +236,7 @@ def second_by_second(launch: float, earned: float, use: float, seconds: int) -> 
 @given(balances, stretches)
 def test_balances_stay_within_bounds_and_follow_the_bucket_second_by_second(balance, stretches):
     launch_s, earned_s = balance
-    slow = balance
+    slow: tuple[float, float] = balance
     for use, seconds in stretches:
         launch_s, earned_s = after(launch_s, earned_s, use, float(seconds))
         slow = second_by_second(*slow, use, seconds)
@@ -251,9 +251,10 @@ def test_balances_stay_within_bounds_and_follow_the_bucket_second_by_second(bala
 def test_when_foretold_nothing_is_left_and_before_it_something(balance, share):
     held: list[FloatArray] = [np.array([value]) for value in balance]
     lasts_s = float(rules_of().full_use_s(*held)[0])
+    launch_s, earned_s = balance
 
-    assert after(*balance, use=1.0, seconds=lasts_s) == pytest.approx((0.0, 0.0), abs=1e-6)
+    assert after(launch_s, earned_s, 1.0, lasts_s) == pytest.approx((0.0, 0.0), abs=1e-6)
     # what is left at full use lasts for the rest of the time
-    left = [np.array([value]) for value in after(*balance, 1.0, share * lasts_s)]
+    left = [np.array([value]) for value in after(launch_s, earned_s, 1.0, share * lasts_s)]
     rest_s = float(rules_of().full_use_s(*left)[0])
     assert rest_s == pytest.approx((1 - share) * lasts_s, abs=1e-6)

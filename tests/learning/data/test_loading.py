@@ -52,7 +52,7 @@ def test_digits_are_all_there_with_their_labels_scaled_to_one() -> None:
         pixels = images.astype(np.float32)
         return [(image.tobytes(), int(label)) for image, label in zip(pixels, labels, strict=True)]
 
-    assert (train.shape, train.dtype) == ((1438, 1, 8, 8), np.float32)
+    assert (train.shape, train.dtype) == ((1438, 1, 8, 8), np.dtype(np.float32))
     result = samples(train, data.train_labels) + samples(data.test_inputs, data.test_labels)
     assert sorted(result) == sorted(samples(source.images / 16, source.target))
     assert data.owner is None

@@ -1,14 +1,17 @@
 """Q-network of Favor against torch's layers and by hand, and stored transitions against a list."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 
 from fleetsim import rng
+from fleetsim.contracts import State
 from fleetsim.selectors.favor.network import QNetwork
 from fleetsim.selectors.favor.replay import Replay, SampledTransitions
 
-HAND = {
+HAND: State = {
     "hidden.weight": np.array([[1.0, -1.0], [2.0, 0.5]], dtype=np.float32),
     "hidden.bias": np.array([0.0, -1.0], dtype=np.float32),
     "output.weight": np.array([[1.0, 1.0], [0.0, -2.0]], dtype=np.float32),
@@ -75,9 +78,10 @@ def test_steps_are_those_of_torch_s_layers_and_optimizer():
         torch.nn.functional.mse_loss(taken, aim).backward()
         optimizer.step()
 
+    last: dict[str, Any] = net.weights()
     for name, parameter in zip(names, layers.parameters(), strict=True):
-        np.testing.assert_allclose(net.weights()[name], parameter.detach().numpy(), atol=1e-5)
-        assert not np.allclose(net.weights()[name], first[name], atol=1e-3)
+        np.testing.assert_allclose(last[name], parameter.detach().numpy(), atol=1e-5)
+        assert not np.allclose(last[name], first[name], atol=1e-3)
 
 
 ROWS, AXES = 6, 2

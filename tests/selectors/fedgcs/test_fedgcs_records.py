@@ -80,4 +80,5 @@ def test_surrogates_score_sets_by_what_clients_reported():
         assert records.performance[i] == pytest.approx((worth[a] + worth[b]) / 2)
         assert records.latency_s[i] == max(filled_s[a], filled_s[b])
         assert records.energy_j[i] == pytest.approx(filled_j[a] + filled_j[b])
-    assert len(surrogate_records(*np.full((3, 4), np.nan), 5, 2, dice)) == 0
+    unknown = np.full(4, np.nan)
+    assert len(surrogate_records(unknown, unknown, unknown, 5, 2, dice)) == 0

@@ -166,14 +166,14 @@ def test_two_steps_at_once_are_one_and_then_one():
         ([LONE], np.array([0.0])),
     ]
     network, moments, losses = improved(ONE_UNIT, {}, 0, batches, 0.01)
-    *first, first_losses = improved(ONE_UNIT, {}, 0, batches[:1], 0.01)
-    *second, second_losses = improved(*first, 1, batches[1:], 0.01)
+    between, moments_between, first_losses = improved(ONE_UNIT, {}, 0, batches[:1], 0.01)
+    *second, second_losses = improved(between, moments_between, 1, batches[1:], 0.01)
 
     assert losses == first_losses + second_losses
     for one, other in zip((network, moments), second, strict=True):
         for name, array in one.items():
             np.testing.assert_array_equal(array, other[name])
-    assert network["output/bias"].tolist() != first[0]["output/bias"].tolist()
+    assert network["output/bias"].tolist() != between["output/bias"].tolist()
     assert ONE_UNIT["output/bias"].tolist() == [0.0, 0.5], "the network that was given stays"
 
 

@@ -135,7 +135,7 @@ def test_whole_numbers_are_tokens_and_labels_of_each_make_a_language_model():
 def test_half_precision_and_booleans_become_float32_and_booleans_are_labels():
     items = Items([(torch.tensor([0.5, 1.0], dtype=torch.bfloat16), 1)])
     half = np.asarray(dataset(items, items, num_classes=2).load().train_inputs)
-    assert (half.tolist(), half.dtype) == ([[0.5, 1.0]], np.float32)
+    assert (half.tolist(), half.dtype) == ([[0.5, 1.0]], np.dtype(np.float32))
 
     table = pd.DataFrame({"on": [True, False], "label": [False, True]})
     loaded = dataset(table, test_fraction=0.5).load()
@@ -153,7 +153,7 @@ def test_half_precision_and_booleans_become_float32_and_booleans_are_labels():
 def test_columns_of_tables_and_places_in_tuples_are_named():
     table = frame(who=list("bbaaccab")).rename(columns={"label": "target"})
     items = [(int(y), "unused", x) for x, y in zip(X, Y, strict=True)]
-    names = {"inputs": ["c", "a"], "label": "target", "client": "who"}
+    names: dict[str, Any] = {"inputs": ["c", "a"], "label": "target", "client": "who"}
 
     columns = dataset(table, table, num_classes=5, **names).load()
     places = dataset(items, items, inputs=2, label=0).load()
@@ -390,7 +390,7 @@ def test_reading_leaves_the_global_generators_as_they_are(each_access):
         return random.getstate(), numpys.tolist(), torch.get_rng_state().tolist()
 
     before = states()
-    options = {"transform": DRAWS["torch"], **ANEW} if each_access else {}
+    options: dict[str, Any] = {"transform": DRAWS["torch"], **ANEW} if each_access else {}
     dataset(((X, Y), TEST), test_transform=lambda x: x, **options).load()
 
     assert states() == before

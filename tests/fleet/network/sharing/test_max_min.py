@@ -169,7 +169,7 @@ def test_a_band_narrower_than_a_resource_block_is_shared_by_turns():
 
 
 @given(LINKS, PART, PART)
-def test_larger_parts_carry_more_and_less_each(link, one, other):
+def test_larger_parts_carry_more_and_less_each(link: tuple[Band, float], one, other):
     small, large = sorted((one, other))
     less, more = carried(*link, small), carried(*link, large)
 

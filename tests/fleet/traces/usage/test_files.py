@@ -89,7 +89,7 @@ def test_samples_hold_until_the_next_one(tmp_path):
     trace = read_trace(put(tmp_path, states=samples(*rows, (240, "not_charging", "usb", "wifi"))))
     states = [(t_s, charging, wifi) for t_s, _, charging, wifi, _ in changes(trace)]
 
-    assert (trace.user_ids, trace.span_s.tolist(), trace.online.all()) == (("7",), [300], True)
+    assert (trace.user_ids, trace.span_s.tolist(), all(trace.online)) == (("7",), [300], True)
     assert states == [(0, False, True), (60, True, False), (180, False, True), (240, True, True)]
 
 

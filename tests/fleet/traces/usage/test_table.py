@@ -38,7 +38,7 @@ def read(
         who=tuple(column_choice("--who", name) for name in who),
         states=dict(map(state_column, states)),
         layout=Layout(missing=frozenset(missing)),
-        unknown=unknown,  # type: ignore[arg-type]
+        unknown=unknown,
         utc_offset_h=utc_offset_h,
     )
 
