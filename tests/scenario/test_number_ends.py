@@ -34,7 +34,7 @@ fleet:
   devices: {{pixel-6: 0.5, t2.small: 0.5}}
 server: {{cohort: 3}}
 evaluate: {{validation_fraction: 0.1}}
-stop: {{rounds: 4}}
+stop: {{rounds: 4, time_s: 1.0e9}}
 """
 BUFFERED = "server={mode: buffered, concurrency: 3}"
 SCENES = [
