@@ -3,8 +3,11 @@
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
+from fleetsim.schema.explained_keys import NO_EFFECT
 from fleetsim.schema.key_conditions import ActsIf, AllOf, EntryActsIf
 
 DEFAULTS_VERSION = 1
@@ -39,6 +42,18 @@ class Settings(BaseModel):
     """Keys of lists or mappings whose entries can change a run only in some scenarios, with the
     conditions on each entry. The first condition that fails is reported. Inherited like `acts_if`.
     """
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """Return the JSON Schema, with the places where a key has no effect."""
+        schema = handler(core_schema)
+        keys = handler.resolve_ref_schema(schema).get("properties", {})
+        for name, condition in cls.conditions().items():
+            if name in keys:
+                keys[name][NO_EFFECT] = condition.text
+        return schema
 
     @classmethod
     def conditions(cls) -> dict[str, ActsIf | AllOf]:

@@ -12,6 +12,7 @@ from fleetsim import __version__
 from fleetsim.cli import run_study, train_selector
 from fleetsim.cli.bundled_files import copy, show
 from fleetsim.cli.check_scenario import check_plugin, validate, validate_world
+from fleetsim.cli.explain_keys import explain
 from fleetsim.cli.list_names import fetch, list_, schema
 from fleetsim.cli.report_runs import compare, report, timeline
 from fleetsim.cli.run_scenario import run, run_app
@@ -104,6 +105,7 @@ _VERBS: tuple[tuple[typer.Typer, str, Callable[..., None], str], ...] = (
     (app, "compare", compare, "runs/random runs/oort --target 0.7 --target 0.8"),
     (app, "timeline", timeline, "runs/oort --rounds 1:20"),
     (app, "list", list_, "devices"),
+    (app, "explain", explain, "server.deadline_s"),
     (app, "schema", schema, "study > fleetsim-study.schema.json"),
     (app, "show", show, "device pixel-6"),
     (app, "copy", copy, "scenario quickstart my-scenario.yaml"),

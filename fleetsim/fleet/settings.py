@@ -47,6 +47,7 @@ class FleetSettings(Settings):
     """Log-normal spread of the speeds of units of one model, such as 0.1 to 0.2 (inferred); the
     mean time of a piece of work does not change. 0: no spread."""
     heterogeneity: HeterogeneitySettings = HeterogeneitySettings()
+    """Spread of speeds and bandwidths beyond that of the devices."""
     uncertainty: UncertaintySettings = UncertaintySettings()
     """Doubt about the figures of devices and radios: errors that are drawn for each seed."""
     network: NetworkSettings | None = None
@@ -61,9 +62,13 @@ class FleetSettings(Settings):
     shared_links: SharedLinksSettings | None = None
     """Cells and a server's link that transfers share; null: transfers do not slow each other."""
     usage: UsageSettings = UsageSettings()
+    """People who own the devices: when they are online, charging, on Wi-Fi and busy."""
     battery: BatterySettings = BatterySettings()
+    """Batteries of devices that have one."""
     thermal: ThermalSettings = SkinSettings()
+    """Heat of phones and its effect on their clocks, by its kind."""
     memory: MemorySettings = UncheckedSettings()
+    """Memory that training needs and devices have, by its kind."""
     crash_per_hour: RatePerHour = 0.0
     """Rate of crashes of a client's process during a task (exponential)."""
 

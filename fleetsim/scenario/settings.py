@@ -22,6 +22,7 @@ from fleetsim.learning.aggregation.privacy import CentralPrivacySettings
 from fleetsim.learning.aggregation.secure_aggregation import SecureAggregationSettings
 from fleetsim.learning.aggregation.settings import AggregatorSettings
 from fleetsim.schema import overrides, strict_yaml
+from fleetsim.schema.explained_keys import USUAL_KIND
 from fleetsim.schema.key_conditions import TRAINING, by_key
 from fleetsim.schema.ranges import Gain, Rounds
 from fleetsim.schema.strict_yaml import KeyPath
@@ -55,11 +56,15 @@ class SynchronousServerSettings(SynchronousSettings):
     acts_if = by_key(max_update_norm=TRAINING, aggregator=TRAINING, privacy=TRAINING)
 
     mode: Literal["synchronous"] = "synchronous"
+    """Server mode: a round ends when its cohort has answered."""
     selector: SelectorSettings = RandomSettings()
+    """Rule that selects the clients of a round, by its kind."""
     compression: CompressionSettings = UncompressedSettings()
+    """Compression of the updates that clients upload, by its kind."""
     max_update_norm: MaxUpdateNorm = None
     """Updates with a larger Euclidean norm are refused; null: only those that are not finite."""
     aggregator: AggregatorSettings = FedAvgSettings()
+    """Rule that makes the new global model of the updates, by its kind."""
     privacy: CentralPrivacySettings | None = None
     """Differential privacy of clients; null: none."""
     secure_aggregation: SecureAggregationSettings | None = None
@@ -72,15 +77,20 @@ class BufferedServerSettings(BufferedSettings):
     acts_if = by_key(max_update_norm=TRAINING, aggregator=TRAINING)
 
     mode: Literal["buffered"]
+    """Server mode: rounds are closed by answers or by the clock."""
     selector: SelectorSettings = RandomSettings()
+    """Rule that selects the clients of a round, by its kind."""
     compression: CompressionSettings = UncompressedSettings()
+    """Compression of the updates that clients upload, by its kind."""
     max_update_norm: MaxUpdateNorm = None
     """Updates with a larger Euclidean norm are refused; null: only those that are not finite."""
     aggregator: AggregatorSettings = FedBuffSettings()
+    """Rule that makes the new global model of the updates, by its kind."""
 
 
 ServerSettings = Annotated[
-    SynchronousServerSettings | BufferedServerSettings, Field(discriminator="mode")
+    SynchronousServerSettings | BufferedServerSettings,
+    Field(discriminator="mode", json_schema_extra={USUAL_KIND: "synchronous"}),
 ]
 
 
@@ -90,6 +100,7 @@ class EvaluateSettings(Settings):
     acts_if = by_key(every_rounds=TRAINING, validation_fraction=TRAINING)
 
     every_rounds: Rounds = 1
+    """Rounds from one evaluation to the next; round `stop.rounds` is evaluated, too."""
     validation_fraction: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.0
     """Share of the training samples that no client gets. The server keeps them for selectors that
     evaluate models, which must not use the test set."""
@@ -99,6 +110,7 @@ class CheckpointSettings(Settings):
     """Saving of a run, from which it resumes after a kill."""
 
     every_rounds: Rounds = 10
+    """Rounds from one checkpoint to the next."""
 
 
 class Scenario(Settings):
@@ -112,13 +124,21 @@ class Scenario(Settings):
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
     """Root of every random draw."""
     task: TaskSettings
+    """Task: data, their partition, the network and its local training."""
     fleet: FleetSettings
+    """Clients: devices, network, people, batteries and heat."""
     server: ServerSettings
+    """Server: rounds or a buffer, selector, aggregator, deadline and eligibility."""
     stop: StopSettings
+    """Rules that end the run; the first that holds."""
     energy: EnergySettings = EnergySettings()
+    """Joules that clients are charged with besides those of their tasks."""
     evaluate: EvaluateSettings = EvaluateSettings()
+    """Evaluations of the global model."""
     trainer: TrainerSettings = TrainerSettings()
+    """Computation of local training on the host."""
     checkpoint: CheckpointSettings = CheckpointSettings()
+    """Saving of the run."""
 
     _inert: tuple[str, ...] = PrivateAttr(default=())
     """Warnings of `load` about keys without effect; see `scenario_warnings`."""

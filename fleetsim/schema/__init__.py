@@ -10,4 +10,5 @@
 - `ranges`: Ranges of the numbers that scenarios and data files may hold.
 - `distinct`: Lists without repeated entries.
 - `key_conditions`: Conditions under which a key of a scenario can change a run.
+- `explained_keys`: Keys of a JSON Schema with what explains them.
 """

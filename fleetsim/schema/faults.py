@@ -15,6 +15,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from fleetsim.errors import ScenarioError
 from fleetsim.quoting import counted, listed, quoted
+from fleetsim.schema.explained_keys import explained_keys, nearest_key
 from fleetsim.schema.fault_location import KeyPlace, Locator, keys_of
 from fleetsim.schema.spelling import did_you_mean, nearest
 from fleetsim.schema.strict_yaml import Document, InputError, KeyPath, shown, spelled
@@ -99,6 +100,8 @@ class _Fault:
     value is not of its kind; of a list, only the items without fault were counted."""
     meant: str | None = None
     """Known key that an unknown key resembles."""
+    is_unknown: bool = False
+    """True for an unknown key that resembles none beside it."""
 
 
 def _lines(model: type[BaseModel], document: Document, errors: list[ErrorDetails]) -> list[str]:
@@ -110,6 +113,7 @@ def _lines(model: type[BaseModel], document: Document, errors: list[ErrorDetails
         key=lambda pair: document.line(pair[1].key_path) or sys.maxsize,
     )
     faults = [_fault(details, place) for details, place in in_order[:_MAX_EXAMINED]]
+    faults = [_looked_up(fault, model) if fault.is_unknown else fault for fault in faults]
     examined = {place.key_path for _, place in in_order[:_MAX_EXAMINED]}
     others = {place.key_path for _, place in in_order[_MAX_EXAMINED:]} - examined
     meant = {(*fault.key_path[:-1], fault.meant) for fault in faults if fault.meant is not None}
@@ -239,7 +243,19 @@ def _unknown(place: KeyPlace) -> _Fault:
     same = [name for name in allowed if _UNIT.sub("", name) == stem]
     meant = nearest(key, same or allowed) or (same[0] if same else None)
     if meant is None:
-        return _Fault(place.key_path, f"unknown key; allowed: {', '.join(allowed) or 'none'}")
+        message = f"unknown key; allowed: {', '.join(allowed) or 'none'}"
+        return _Fault(place.key_path, message, is_unknown=True)
     is_unit_slip = _UNIT.search(meant) is not None and _UNIT.sub("", meant) == stem
     hint = f"; {'keys carry their unit: ' if is_unit_slip else ''}did you mean {quoted(meant)}?"
     return _Fault(place.key_path, "unknown key", hint, meant=meant)
+
+
+def _looked_up(fault: _Fault, model: type[BaseModel]) -> _Fault:
+    """Return the fault of an unknown key with the place of the file where it is known, if any."""
+    names = [str(part) for part in fault.key_path]
+    keys = explained_keys(model.model_json_schema())
+    places = [each.key for each in keys if each.key.split(".")[-1] == names[-1]]
+    if not places:
+        return fault
+    meant = nearest_key(keys, ".".join(names))
+    return replace(fault, message="unknown key here", hint=f"; did you mean {quoted(meant)}?")

@@ -66,6 +66,11 @@ class ActsIf:
     because: str
     hint: str
 
+    @property
+    def text(self) -> str:
+        """Place where the key has no effect, and the hint."""
+        return f"{self.because}; {self.hint}"
+
     def unmet(self, settings: Any, facts: Facts) -> ActsIf | None:
         """Return the condition if it does not hold, else None."""
         return None if self.holds(settings, facts) else self
@@ -76,6 +81,11 @@ class AllOf:
     """Several conditions that must all hold."""
 
     conditions: tuple[ActsIf, ...]
+
+    @property
+    def text(self) -> str:
+        """Places where the key has no effect, each with its hint."""
+        return "; or ".join(each.text for each in self.conditions)
 
     def unmet(self, settings: Any, facts: Facts) -> ActsIf | None:
         """Return the first condition that does not hold; None if all hold."""

@@ -31,6 +31,7 @@ class Target(Settings):
     """Accuracy whose cost is compared."""
 
     accuracy: PositiveFraction
+    """Accuracy on the test set, between 0 and 1."""
     smooth_rounds: Annotated[int, Field(ge=1, le=1000)] = 1
     """Number of evaluated rounds over whose mean accuracy counts, as papers plot it."""
 

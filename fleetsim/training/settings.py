@@ -23,7 +23,9 @@ class TaskSettings(Settings):
     """Learning task: data, their partition, the model and its local training."""
 
     dataset: Annotated[DatasetSettings | BlankSettings, Field(discriminator="kind")]
+    """Samples of the clients and of the test, by their kind."""
     partition: PartitionSettings = IidSettings()
+    """Division of the training samples among the clients, by its kind."""
     holdout_fraction: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.0
     """Share of its own samples, one at least, that each client does not train with. It evaluates
     models on them when a selector asks for it; 0: it evaluates on its training samples."""
@@ -31,7 +33,9 @@ class TaskSettings(Settings):
     """Samples on which a client evaluates models: those that it held out itself, or as many of
     those that all clients held out, assigned at random."""
     model: ModelSettings
+    """Network that is trained, by its kind."""
     local: LocalSettings
+    """Local training of a client."""
 
     @property
     def can_train(self) -> bool:

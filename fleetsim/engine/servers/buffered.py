@@ -61,6 +61,7 @@ class BufferedSettings(Settings):
     deadline_s: DurationS | None = None
     """Longest time of a task after its dispatch; null: unlimited."""
     eligibility: EligibilitySettings = EligibilitySettings()
+    """State that a client must be in to be selected."""
     interruption: InterruptionSettings = LoseSettings()
     """Treatment of a task that is interrupted."""
 

@@ -43,6 +43,7 @@ class SynchronousSettings(Settings):
     minimum_reports: Clients = 1
     """Least number of eligible clients to begin a round, and of answers to aggregate it."""
     eligibility: EligibilitySettings = EligibilitySettings()
+    """State that a client must be in to be selected."""
     interruption: InterruptionSettings = LoseSettings()
     """Treatment of a task that is interrupted."""
 

@@ -138,7 +138,9 @@ class BatterySettings(Settings):
     cutoff_fraction: Fraction = 0.15
     """Level at which a device drops its task (Android's low-battery warning: 15 %)."""
     charging: ChargingSettings = ConstantChargingSettings()
+    """Power of a charger over the level of the battery, by its kind."""
     discharging: DischargingSettings = LosslessSettings()
+    """Losses in the battery while it gives power, by their kind."""
     everyday: EverydaySettings | None = None
     """Power use of owners; null: none, only tasks drain batteries."""
 

@@ -64,8 +64,11 @@ class EnginesSettings(Settings):
     acts_if = by_key(phone=device_kind("phone"), board=device_kind("board"), vm=device_kind("vm"))
 
     phone: Engine = "mnn"
+    """Engine of phones: `mnn` or `autograd`."""
     board: Engine = "autograd"
+    """Engine of boards: `mnn` or `autograd`."""
     vm: Engine = "autograd"
+    """Engine of virtual machines: `mnn` or `autograd`."""
 
 
 class ShareSettings(Settings):
@@ -80,6 +83,7 @@ class ShareSettings(Settings):
     interrupted if it is in a task; `fails` is eligible, downloads the model and fails in its first
     batch if memory is short when the computation begins."""
     engines: EnginesSettings = EnginesSettings()
+    """Training engine of each kind of device, which determines what a step occupies."""
 
     @model_validator(mode="after")
     def _ordered(self) -> ShareSettings:

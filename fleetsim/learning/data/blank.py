@@ -35,6 +35,7 @@ class BlankSettings(Settings):
     input_shape: _Shape = (1, 28, 28)
     """Shape of one sample, as the model sees it."""
     num_classes: Annotated[int, Field(ge=2, le=1_000_000)] = 10
+    """Number of classes, as the network sees it."""
     median_samples: Annotated[int, Field(ge=1, le=1_000_000_000)] = 200
     """Training samples of the median client."""
     # Nine deviations above the largest median still fit into 64 bit.

@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 
 from fleetsim.learning.local.learning_rate_decay import DecaySettings, NoDecaySettings
 from fleetsim.learning.local.step_schedule import ConstantRateSettings, StepScheduleSettings
+from fleetsim.schema.explained_keys import USUAL_KIND
 from fleetsim.schema.key_conditions import TRAINING, by_key
 from fleetsim.schema.ranges import LearningRate, StepFactor
 from fleetsim.settings import Settings
@@ -159,6 +160,6 @@ class RmsPropSettings(LocalOptimizerKind):
 
 OptimizerSettings = Annotated[
     SgdSettings | AdamSettings | AdamWSettings | AdagradSettings | RmsPropSettings,
-    Field(discriminator="kind"),
+    Field(discriminator="kind", json_schema_extra={USUAL_KIND: "sgd"}),
 ]
 """Settings of any optimizer of clients, told apart by `kind`."""

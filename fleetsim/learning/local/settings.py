@@ -13,12 +13,13 @@ class LocalSettings(StepSettings):
     """Local training of a client, from the model that the server sent."""
 
     algorithm: AlgorithmSettings = BuiltInSettings()
+    """Client's part of the federated algorithm, by its kind."""
     partial_fraction: Annotated[float, Ge(0), Le(1)] = 0.0
     """Probability that a client trains only partly in a task, as FedProx's stragglers do. The
     number of epochs (or steps) is then uniform between 1 and one less than the full number."""
     clock_fraction: Annotated[float, Ge(0.001), Le(1)] = 1.0
-    """Share of its full clock at which a device trains. Speed falls in proportion, power with the
-    square."""
+    """Share of its full clock at which a device trains. The part of the time that depends on the
+    clock (`compute.clock_share` of its file) is divided by it; power falls with the square."""
 
     @model_validator(mode="after")
     def _has_a_part(self) -> Self:

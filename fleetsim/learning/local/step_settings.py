@@ -70,6 +70,7 @@ class StepSettings(Settings):
     batch_size: Samples
     """Samples of one SGD step; the last batch of an epoch may be smaller."""
     optimizer: OptimizerSettings
+    """Optimizer of the local steps, by its kind."""
     proximal_mu: Annotated[StepFactor, Ge(0)] = 0.0
     """Weight of FedProx's proximal term, which holds the weights near the model that the server
     sent; 0 is FedAvg's local objective."""
@@ -79,7 +80,9 @@ class StepSettings(Settings):
     label_smoothing: Annotated[float, Ge(0), Lt(1)] = 0.0
     """Share of a label that training spreads evenly over all classes."""
     loss: LossSettings = OfModelSettings()
+    """Loss that is minimised, by its kind."""
     augmentation: AugmentationSettings = AugmentationSettings()
+    """Random changes of the samples of each step."""
 
     @model_validator(mode="after")
     def _has_one_length(self) -> Self:
