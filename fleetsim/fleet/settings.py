@@ -7,8 +7,9 @@ from typing import Annotated
 
 from pydantic import Field, field_validator, model_validator
 
+from fleetsim import bundled
 from fleetsim.fleet.batteries.settings import BatterySettings
-from fleetsim.fleet.devices.assignment import device_counts
+from fleetsim.fleet.devices.assignment import MARKET, device_counts
 from fleetsim.fleet.devices.memory import MemorySettings, UncheckedSettings
 from fleetsim.fleet.devices.profile import DeviceProfile
 from fleetsim.fleet.devices.thermal import SkinSettings, ThermalSettings
@@ -79,6 +80,12 @@ class FleetSettings(Settings):
             raise ValueError("no device is named; name one, such as {pixel-6: 1.0}")
         total = sum(devices.values())
         if abs(total - 1.0) > _FRACTION_TOLERANCE:
+            # A misspelt name explains a wrong sum. Paths are looked for from the scenario's folder.
+            known = {*bundled.names("devices"), MARKET}
+            for name in devices:
+                if name not in known and "/" not in name and not name.endswith((".yaml", ".yml")):
+                    message = bundled.not_found("devices", name, also=[MARKET])
+                    raise faults.at((name,), message)
             raise ValueError(f"the shares must sum to 1, they sum to {total:g}")
         return devices
 

@@ -100,6 +100,8 @@ class _Fault:
     value is not of its kind; of a list, only the items without fault were counted."""
     meant: str | None = None
     """Known key that an unknown key resembles."""
+    block: tuple[str, str] = ("", "")
+    """Of a key of another kind: the key that chooses the kind, and the mapping of the kind."""
     is_unknown: bool = False
     """True for an unknown key that resembles none beside it."""
 
@@ -114,6 +116,7 @@ def _lines(model: type[BaseModel], document: Document, errors: list[ErrorDetails
     )
     faults = [_fault(details, place) for details, place in in_order[:_MAX_EXAMINED]]
     faults = [_looked_up(fault, model) if fault.is_unknown else fault for fault in faults]
+    faults = [_of_other_kind(fault, document) if any(fault.block) else fault for fault in faults]
     examined = {place.key_path for _, place in in_order[:_MAX_EXAMINED]}
     others = {place.key_path for _, place in in_order[_MAX_EXAMINED:]} - examined
     meant = {(*fault.key_path[:-1], fault.meant) for fault in faults if fault.meant is not None}
@@ -238,7 +241,8 @@ def _unknown(place: KeyPlace) -> _Fault:
     key, allowed = str(place.key_path[-1]), keys_of(place.owner) if place.owner else []
     others = [repr(tag) for tag, model in place.alternatives.items() if key in keys_of(model)]
     if others:
-        return _Fault(place.key_path, f"unknown key here; it is a key of {' and '.join(others)}")
+        message = f"unknown key here; it is a key of {' and '.join(others)}"
+        return _Fault(place.key_path, message, block=_block(place))
     stem = _UNIT.sub("", key.lower())
     same = [name for name in allowed if _UNIT.sub("", name) == stem]
     meant = nearest(key, same or allowed) or (same[0] if same else None)
@@ -248,6 +252,24 @@ def _unknown(place: KeyPlace) -> _Fault:
     is_unit_slip = _UNIT.search(meant) is not None and _UNIT.sub("", meant) == stem
     hint = f"; {'keys carry their unit: ' if is_unit_slip else ''}did you mean {quoted(meant)}?"
     return _Fault(place.key_path, "unknown key", hint, meant=meant)
+
+
+def _block(place: KeyPlace) -> tuple[str, str]:
+    """Return the key that chose the kind of a mapping, and the mapping with what it requires."""
+    fields = {} if place.owner is None else place.owner.model_fields
+    choice = next((name for name in ("kind", "mode") if name in fields), "kind")
+    tag = next((tag for tag, model in place.alternatives.items() if model is place.owner), "...")
+    needs = [name for name, info in fields.items() if info.is_required() and name != choice]
+    return choice, ", ".join([f"{choice}: {tag}", *(f"{name}: ..." for name in needs)])
+
+
+def _of_other_kind(fault: _Fault, document: Document) -> _Fault:
+    """Return the fault of a key of the file whose mapping was made another kind by an override."""
+    (choice, block), above = fault.block, fault.key_path[:-1]
+    if not document.line(fault.key_path) or document.line((*above, choice)):
+        return fault
+    name = spelled(above)
+    return replace(fault, hint=f"; leave it out, or give all of {name}: --set '{name}={{{block}}}'")
 
 
 def _looked_up(fault: _Fault, model: type[BaseModel]) -> _Fault:

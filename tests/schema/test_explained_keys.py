@@ -89,6 +89,18 @@ def test_a_key_in_the_wrong_place_is_refused_with_the_right_one():
         load("quickstart", ["task.local.learning_rate=0.1"])
 
 
+def test_a_key_of_the_file_that_an_override_of_the_kind_makes_unknown_comes_with_the_block():
+    block = r"give all of server: --set 'server=\{mode: buffered, concurrency: \.\.\.\}'"
+    with pytest.raises(ScenarioError, match=block):
+        load("quickstart", ["server.mode=buffered"])
+
+
+def test_a_misspelt_device_is_named_before_the_shares_are_summed():
+    with pytest.raises(ScenarioError, match="did you mean 'pixel-6'") as fault:
+        load("quickstart", ["fleet.devices={pixel-66: 0.5, jetson-nano-gpu: 0.6}"])
+    assert "sum" not in str(fault.value)
+
+
 def test_every_key_is_described_and_has_a_page():
     of_scenarios, of_studies = explained_keys(schema()), explained_keys(study_schema())
 
