@@ -40,6 +40,7 @@ record) -> runs/<id>/ -> report. See docs/architecture.md.
 - `host`: The host on which fleetsim runs: files, memory, signals and numerics.
 - `kernels`: Kernels: computation of clients' jobs in one process.
 - `training`: Training on the host: preparation of a learning task, trainers and their processes.
+- `__main__`: Entry point of `python -m fleetsim`.
 """
 
 import importlib

@@ -15,9 +15,11 @@ from fleetsim.fleet.traces.network.files import is_net_trace, read_net_trace
 from fleetsim.fleet.traces.usage.files import read_trace
 from fleetsim.learning.data.blank import BlankSettings
 from fleetsim.learning.data.loading import DatasetSettings
-from fleetsim.learning.models.settings import ModelSettings
+from fleetsim.scenario import schema
 from fleetsim.schema import strict_yaml
+from fleetsim.schema.explained_keys import explained_keys, of_key
 from fleetsim.selectors import KINDS
+from fleetsim.selectors.learned_weights import read_weights
 from fleetsim.settings import Settings
 from fleetsim.units import BYTE_PER_GIB, FLOP_PER_GFLOP, MS_PER_S, S_PER_HOUR
 
@@ -31,9 +33,16 @@ class Listing:
     note: str = ""
 
 
+def subject(word: str) -> str | None:
+    """Return the subject that a word names, in the plural or singular; None if there is none."""
+    return next((each for each in SUBJECTS if word in (each, _SINGULAR.get(each, each[:-1]))), None)
+
+
 def listing(what: str) -> Listing:
-    """Return the table of devices, selectors, datasets, models, traces, scenarios or studies."""
-    return _LISTINGS[what]()
+    """Return the table of one of `SUBJECTS`."""
+    if what in _KEYS:
+        return _kinds(_KEYS[what])
+    return _titles(what) if what in _TITLED else _LISTINGS[what]()
 
 
 def _devices() -> Listing:
@@ -88,9 +97,32 @@ def _datasets() -> Listing:
     return Listing(("kind", "what it is", "how to get it"), rows)
 
 
-def _models() -> Listing:
-    rows = [_kind(member) for member in get_args(get_args(ModelSettings)[0])]
-    return Listing(("kind", "what it is"), rows)
+def _kinds(key: str) -> Listing:
+    """Return the kinds of a key of scenarios."""
+    kinds: dict[str, str] = {}
+    for explained in of_key(explained_keys(schema()), key):  # of each server mode, say
+        kinds |= explained.kinds
+    note = f"Key {key}; its settings: fleetsim explain {key}, and the keys below it."
+    return Listing(("kind", "what it is"), list(kinds.items()), note)
+
+
+def _titles(what: bundled.Kind) -> Listing:
+    """Return the bundled files of a kind with their titles."""
+    read = {
+        name: strict_yaml.read(bundled.folder(what) / f"{name}.yaml").data
+        for name in bundled.names(what)
+    }
+    return Listing(("name", "title"), [(name, str(data["title"])) for name, data in read.items()])
+
+
+def _weights() -> Listing:
+    rows = [(name, read_weights(name).kind) for name in bundled.names("weights")]
+    note = "What one learned from, and at what cost: fleetsim selector show NAME."
+    return Listing(("name", "selector"), rows, note)
+
+
+def _metrics() -> Listing:
+    return Listing(("metric", "unit of costs to a target"), list(_METRICS.items()))
 
 
 def _traces() -> Listing:
@@ -135,8 +167,31 @@ _LISTINGS: dict[str, Callable[[], Listing]] = {
     "devices": _devices,
     "selectors": _selectors,
     "datasets": _datasets,
-    "models": _models,
+    "weights": _weights,
+    "metrics": _metrics,
     "traces": _traces,
     "scenarios": _scenarios,
     "studies": _studies,
 }
+
+_KEYS = {
+    "models": "task.model",
+    "partitions": "task.partition",
+    "optimizers": "task.local.optimizer",
+    "algorithms": "task.local.algorithm",
+    "losses": "task.local.loss",
+    "aggregators": "server.aggregator",
+    "compressions": "server.compression",
+    "channels": "fleet.channel",
+}
+_TITLED: tuple[bundled.Kind, ...] = ("radios", "prices")
+_METRICS = {
+    "rounds": "rounds of the server",
+    "seconds": "virtual seconds",
+    "joules": "joules of the whole fleet",
+    "dollars": "dollars, by `prices`",
+    "grams": "grams of CO2e, by `prices`",
+}
+_SINGULAR = {"studies": "study", "losses": "loss", "prices": "price"}
+SUBJECTS = tuple(sorted((*_LISTINGS, *_KEYS, *_TITLED)))
+"""Subjects of `fleetsim list`."""

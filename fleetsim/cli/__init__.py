@@ -3,7 +3,6 @@
 The verbs import torch, pandas and the simulator inside their functions, so that `fleetsim --help`
 and `fleetsim list` do not wait for them.
 
-- `__main__`: Entry point of `python -m fleetsim.cli`.
 - `entry`: Entry point of the `fleetsim` command: the last handler of every error, with exit codes.
 - `application`: The Typer application with all verbs, and the message after an interrupt.
 - `run_scenario`: The verbs `run` and `flower run`.

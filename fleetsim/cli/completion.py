@@ -41,6 +41,13 @@ def datasets(incomplete: str) -> list[str]:
     return [name for name in REGISTRY if name.startswith(incomplete)]
 
 
+def subjects(incomplete: str) -> list[str]:
+    """Return subjects of `fleetsim list`."""
+    from fleetsim.catalogue import SUBJECTS
+
+    return [name for name in SUBJECTS if name.startswith(incomplete)]
+
+
 def files(context: typer.Context, incomplete: str) -> list[str]:
     """Return bundled files of the kind that the command line names."""
     kind = FILE_KINDS.get(str(context.params.get("kind")))

@@ -10,20 +10,40 @@ from rich.table import Table
 from fleetsim.cli import completion
 from fleetsim.cli.scenario_options import PluginOption
 from fleetsim.cli.terminal import console, output, wide
+from fleetsim.quoting import quoted
+from fleetsim.schema.spelling import did_you_mean
 
 _BYTE_PER_MB = 1e6
 
 
 def list_(
     what: Annotated[
-        Literal["devices", "selectors", "datasets", "models", "traces", "scenarios", "studies"],
-        typer.Argument(metavar="WHAT", help="Subject to list."),
-    ],
+        str,
+        typer.Argument(
+            metavar="WHAT",
+            help="Subject to list, in the plural or singular; without, the subjects.",
+            autocompletion=completion.subjects,
+        ),
+    ] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON, for scripts.")] = False,
 ) -> None:
     """List names that scenarios and commands may use."""
     from fleetsim import catalogue
 
-    listing = catalogue.listing(what)
+    subject = catalogue.subject(what)
+    if subject is None:
+        if what:
+            hint = did_you_mean(what, catalogue.SUBJECTS) or f"; {', '.join(catalogue.SUBJECTS)}"
+            raise typer.BadParameter(f"{quoted(what)} is no subject to list{hint}")
+        output(json.dumps(catalogue.SUBJECTS) if as_json else "\n".join(catalogue.SUBJECTS))
+        return
+    listing = catalogue.listing(subject)
+    if as_json:
+        records = [
+            dict(zip(listing.columns, map(str.strip, row), strict=True)) for row in listing.rows
+        ]
+        output(json.dumps(records, indent=2))
+        return
     table = Table(*listing.columns, box=None, pad_edge=False)
     for row in listing.rows:
         table.add_row(*row)

@@ -38,4 +38,4 @@ def main(grid, context):
     assert np.allclose(result.arrays.to_numpy_ndarrays()[0], 2.0)
 """)
 asked = "flower run app --scenario quickstart --set fleet.size=10 --out run --no-report"
-subprocess.run([sys.executable, "-m", "fleetsim.cli", *asked.split()], check=True)
+subprocess.run([sys.executable, "-m", "fleetsim", *asked.split()], check=True)

@@ -20,7 +20,7 @@ Path("runs.csv").write_text(
     "resnet18,3x32x32,10,500,32,1,58.1\nresnet18,3x32x32,10,500,8,1,71.3\n"
 )
 asked = "device calibrate mine.yaml --like pixel-6 --runs runs.csv --power log.perfetto-trace"
-command = [sys.executable, "-m", "fleetsim.cli", *asked.split(), "--idle", "0:30", "--train"]
+command = [sys.executable, "-m", "fleetsim", *asked.split(), "--idle", "0:30", "--train"]
 subprocess.run([*command, "30:60"], check=True, stdout=subprocess.DEVNULL)
 power = yaml.safe_load(Path("mine.yaml").read_text())["power"]
 assert power["idle_awake_w"]["value"] == 1.5, power

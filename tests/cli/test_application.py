@@ -54,12 +54,23 @@ def test_the_version_is_that_of_the_package():
         ("selectors", KINDS),
         ("datasets", ["digits", "mnist", "fashion-mnist", "synthetic", "blank"]),
         ("models", ["logistic", "2nn", "fedgra-cnn", "lenet5"]),
+        ("radios", bundled.names("radios")),
+        ("weight", bundled.names("weights")),
+        ("price", bundled.names("prices")),
+        ("partition", ["iid", "dirichlet", "client-dirichlet"]),
+        ("algorithms", ["scaffold", "ditto"]),
+        ("aggregators", ["fedavg", "fedbuff"]),
+        ("channel", ["fading", "constant", "trace"]),
+        ("metrics", ["seconds", "joules"]),
     ],
 )
-def test_everything_that_a_scenario_can_name_is_listed(what, names):
+def test_everything_that_a_scenario_can_name_is_listed_for_people_and_for_scripts(what, names):
     listed = called("list", what).stdout
+    records = json.loads(called("list", what, "--json").stdout)
 
     assert [name for name in names if f"\n{name} " not in listed] == []
+    assert {*names} <= {next(iter(record.values())) for record in records}
+    assert called("list", "devcies").exit_code == 2
 
 
 def test_validate_shows_the_whole_scenario_with_every_default_if_asked(tmp_path):

@@ -61,7 +61,7 @@ def test_a_process_whose_output_or_errors_are_full_ends_with_its_code():
     """Python writes what is left at the end of the process, and would change the code."""
 
     def ended(words: str, **streams):
-        words_ = [sys.executable, "-m", "fleetsim.cli", *words.split()]
+        words_ = [sys.executable, "-m", "fleetsim", *words.split()]
         return subprocess.run(words_, text=True, check=False, **streams)
 
     with Path("/dev/full").open("w") as full:

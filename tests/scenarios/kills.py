@@ -184,7 +184,7 @@ def _changes(kind: Kind) -> list[str]:
 def _started(kind: str, out: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Process of a run, the leader of a session, which begins or resumes; ended with the block."""
     chosen = KINDS[kind]
-    words = [*(sys.executable, "-m", "fleetsim.cli", "run", chosen.scenario, "--out", str(out))]
+    words = [*(sys.executable, "-m", "fleetsim", "run", chosen.scenario, "--out", str(out))]
     words += ["--workers", "2", "--no-report", "--resume"]
     words += [f"--set={change}" for change in _changes(chosen)]
     words += [f"--plugin={name}" for name in chosen.plugins]

@@ -61,7 +61,7 @@ def test_a_process_that_is_killed_while_it_is_idle_is_replaced(trained_file, tmp
 
 
 def command(file: Path, home: Path) -> list[str]:
-    verb = [sys.executable, "-m", "fleetsim.cli", "study", "run", str(file)]
+    verb = [sys.executable, "-m", "fleetsim", "study", "run", str(file)]
     return [*verb, "--home", str(home), "--jobs", "2"]
 
 

@@ -1,4 +1,4 @@
-"""Entry point of `python -m fleetsim.cli`."""
+"""Entry point of `python -m fleetsim`."""
 
 from fleetsim.cli.entry import main
 
