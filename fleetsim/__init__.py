@@ -50,6 +50,7 @@ from fleetsim.host import numerics, turns
 from fleetsim.record import run_views
 
 if TYPE_CHECKING:
+    from fleetsim.contracts import Selector
     from fleetsim.errors import DataError, FleetsimError, ScenarioError
     from fleetsim.interactive import run
     from fleetsim.record.saved_run import Run, open_run
@@ -65,6 +66,7 @@ __all__ = [
     "Run",
     "Scenario",
     "ScenarioError",
+    "Selector",
     "StudyResult",
     "__version__",
     "check_plugin",
@@ -88,6 +90,7 @@ _HOMES = {
     "Run": "fleetsim.record.saved_run",
     "Scenario": "fleetsim.scenario",
     "ScenarioError": "fleetsim.errors",
+    "Selector": "fleetsim.contracts",
     "check_plugin": "fleetsim.user.check",
     "dataset": "fleetsim.user.data.user_dataset",
     "load": "fleetsim.scenario",

@@ -1,5 +1,6 @@
 """Views of a selector, its requests and answers, and its Protocol."""
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -164,20 +165,26 @@ class Selector(Protocol):
     Order of calls: `setup` once; then for each round `probe` until it returns nothing, `select`,
     and `observe`. Reports of set-up and probes are in the next view's `reports`. For feedback from
     clients outside the cohort, probe before the next selection: the model is the same.
+
+    A subclass needs `select` alone: it then asks no client and keeps nothing between rounds. One
+    that keeps something has `state` and `restore` too.
     """
 
-    needs_losses: bool
+    needs_losses: bool = False
     """True if it needs real losses, which runs without training do not have."""
 
-    needs_probes: bool
+    needs_probes: bool = False
     """True if it asks clients before it selects, which a buffered server does not support."""
 
     def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
         """Receive the fleet; return requests for what must be known before the first round."""
+        return ()
 
     def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
         """Return requests to candidates before the selection; none ends the probing."""
+        return ()
 
+    @abstractmethod
     def select(self, view: RoundView) -> IntArray | Cohort:
         """Return distinct candidates, at most `view.wanted` and possibly fewer, best first."""
 
@@ -186,6 +193,7 @@ class Selector(Protocol):
 
     def state(self) -> State:
         """Return everything that `restore` needs to continue with the same results."""
+        return {}
 
     def restore(self, state: State) -> None:
         """Restore what `state` returned; `setup` was called before, its probes were not sent."""

@@ -47,6 +47,8 @@ class PluginKind(ABC):
     """Protocol in `fleetsim.contracts` that it must satisfy."""
     optional_protocol: ClassVar[type] = object
     """Protocol whose methods it may have besides."""
+    inherited: ClassVar[frozenset[str]] = frozenset()
+    """Methods of the Protocol that its subclasses inherit."""
     optional: ClassVar[frozenset[str]] = frozenset()
     """Methods of the Protocol that may be left out, all together."""
     marks: ClassVar[frozenset[str]]
@@ -141,4 +143,5 @@ class PluginKind(ABC):
     def has(cls, made: object, name: str) -> bool:
         """Return whether an object has a method of its own, not a Protocol's empty one."""
         stub = vars(cls.protocol).get(name) or vars(cls.optional_protocol)[name]
-        return getattr(type(made), name, None) is not stub and callable(getattr(made, name, None))
+        is_empty = getattr(type(made), name, None) is stub and name not in cls.inherited
+        return not is_empty and callable(getattr(made, name, None))

@@ -32,7 +32,7 @@ COMMANDS = {
     "report on any folder": ("report folder", "folder: ", "manifest.json", "fleetsim run"),
     "comparison of nothing": ("compare nowhere", "nowhere: no such folder", "fleetsim run"),
     "target in percent": ("compare folder --target 85", "--target", "less than or equal to 1"),
-    "list of anything": ("list selektors", "WHAT", "'selectors'"),
+    "list of anything": ("list selektors", "'selektors'", "did you mean 'selectors'?"),
     "unknown data": (
         "data fetch fashion_mnist", "'fashion_mnist'", "did you mean 'fashion-mnist'?"),
     "unknown form of a trace": ("trace import flush folder new", "'flush'",

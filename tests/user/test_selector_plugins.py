@@ -159,10 +159,6 @@ REFUSED = {
         "Mine() fails: TypeError: "),
     **{f"no {name}": ("mine:Mine", HEALTHY.replace(f"def {name}(", f"def {name}_(", 1),
         f"is no selector, it lacks {name}; docs/selectors.md") for name in SIX},
-    "stubs of the Protocol": ("mine:Mine",
-        "from fleetsim.contracts import Selector\nclass Mine(Selector):\n"
-        "    needs_losses = needs_probes = False\n" "    def select(self, view): return []\n",
-        "it lacks setup, probe, observe, state, restore;"),
     "state of something": ("mine:Mine", HEALTHY.replace("state(self)", "state(self, given)"),
         "cannot be called as state()"),
     "settings of no kind": ("mine:Mine", OWN.format(base="Settings", kind="alpha: float = 1.0"),
@@ -237,11 +233,8 @@ def test_a_class_or_anything_else_given_for_an_object_is_refused(least):
 
 
 def test_a_selector_that_needs_losses_is_refused_without_training_by_its_name(own_module):
-    own_module(
-        page_classes().replace(
-            "needs_losses = needs_probes = False", "needs_losses, needs_probes = True, False"
-        )
-    )
+    head = "class LeastAsked(fleetsim.Selector):\n"
+    own_module(page_classes().replace(head, f"{head}    needs_losses = True\n"))
 
     with pytest.raises(ScenarioError, match="'least:LeastAsked' chooses by losses"):
         simulate.run(plain(), out="out", train=False)

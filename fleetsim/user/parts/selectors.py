@@ -44,6 +44,7 @@ class SelectorPlugins(PluginKind):
     key_path = ("server", "selector")
     protocol = Selector
     marks = frozenset({"setup", "probe", "select", "observe"})
+    inherited = frozenset({"setup", "probe", "observe", "state", "restore"})
     bundled = KINDS
     settings_base = Settings
     page = "docs/selectors.md"
