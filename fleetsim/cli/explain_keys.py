@@ -2,8 +2,9 @@
 
 import json
 import textwrap
+from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -102,7 +103,7 @@ def _once(keys: list[ExplainedKey]) -> list[ExplainedKey]:
 
 def _text(key: ExplainedKey, page: str | None) -> list[str]:
     """Return a key as lines: its name, its description and what else is known of it."""
-    facts: dict[str, Any] = {
+    facts: dict[str, str | None] = {
         "with": "; ".join(key.beside),
         "type": key.type,
         "range": key.range,
@@ -110,13 +111,13 @@ def _text(key: ExplainedKey, page: str | None) -> list[str]:
         "no effect": key.no_effect and f"if {key.no_effect}",
         "page": page,
     }
-    shown = {name: str(text) for name, text in facts.items() if text}
+    shown = {name: text for name, text in facts.items() if text}
     words = textwrap.wrap(key.description, _WIDTH)
     kinds = ["kinds:", *_table(key.kinds)] if key.kinds else []
     return [key.key, *words, *_table(shown), *kinds]
 
 
-def _table(rows: dict[str, str] | Any) -> list[str]:
+def _table(rows: Mapping[str, str]) -> list[str]:
     """Return rows of two columns, the second wrapped."""
     width = max(map(len, rows), default=0) + 2
     lines = []

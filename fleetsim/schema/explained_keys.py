@@ -55,11 +55,11 @@ def explained_keys(schema: Node) -> list[ExplainedKey]:
     return list(_Walk(schema.get("$defs", {})).keys(schema, "", ()))
 
 
-def of_key(keys: list[ExplainedKey], wanted: str) -> list[ExplainedKey]:
+def of_key(keys: list[ExplainedKey], key: str) -> list[ExplainedKey]:
     """Return what explains a key; alternatives that share it and differ in their kinds are one."""
     result: dict[tuple[object, ...], ExplainedKey] = {}
     for each in keys:
-        if each.key == wanted:
+        if each.key == key:
             same = (each.type, each.range, each.default, each.description, each.no_effect)
             before = result.get(same)
             beside = each.beside if before is None else _joined_kinds(before.beside, each.beside)
@@ -67,17 +67,23 @@ def of_key(keys: list[ExplainedKey], wanted: str) -> list[ExplainedKey]:
     return list(result.values())
 
 
+def namesake(keys: list[ExplainedKey], unknown: str) -> str | None:
+    """Return the key with the same last word that has most in common with an unknown one's path."""
+    *outer, last = unknown.split(".")
+    same = dict.fromkeys(each.key for each in keys if each.key.split(".")[-1] == last)
+    near = sorted(same, key=lambda name: (-_common(name.split("."), outer), name.count(".")))
+    return near[0] if near else None
+
+
 def nearest_key(keys: list[ExplainedKey], unknown: str) -> str | None:
     """Return the key that an unknown one was most likely meant to be.
 
-    It is the one with the same last word that has most in common with the path, else the most
-    similar of the keys that stand beside it, else of all.
+    It is its `namesake`, else the most similar of the keys that stand beside it, else of all.
     """
+    if (same := namesake(keys, unknown)) is not None:
+        return same
     names = dict.fromkeys(each.key for each in keys)
     *outer, last = unknown.split(".")
-    same = [name for name in names if name.split(".")[-1] == last]
-    if same:
-        return max(same, key=lambda name: (_common(name.split("."), outer), -name.count(".")))
     beside = [name for name in names if name.split(".")[:-1] == outer]
     match = nearest(last, [name.split(".")[-1] for name in beside])
     return ".".join((*outer, match)) if match is not None else nearest(unknown, names)

@@ -15,7 +15,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from fleetsim.errors import ScenarioError
 from fleetsim.quoting import counted, listed, quoted
-from fleetsim.schema.explained_keys import explained_keys, nearest_key
+from fleetsim.schema.explained_keys import ExplainedKey, explained_keys, namesake
 from fleetsim.schema.fault_location import KeyPlace, Locator, keys_of
 from fleetsim.schema.spelling import did_you_mean, nearest
 from fleetsim.schema.strict_yaml import Document, InputError, KeyPath, shown, spelled
@@ -115,7 +115,9 @@ def _lines(model: type[BaseModel], document: Document, errors: list[ErrorDetails
         key=lambda pair: document.line(pair[1].key_path) or sys.maxsize,
     )
     faults = [_fault(details, place) for details, place in in_order[:_MAX_EXAMINED]]
-    faults = [_looked_up(fault, model) if fault.is_unknown else fault for fault in faults]
+    has_unknown = any(fault.is_unknown for fault in faults)
+    keys = explained_keys(model.model_json_schema()) if has_unknown else []
+    faults = [_looked_up(fault, keys) if fault.is_unknown else fault for fault in faults]
     faults = [_of_other_kind(fault, document) if any(fault.block) else fault for fault in faults]
     examined = {place.key_path for _, place in in_order[:_MAX_EXAMINED]}
     others = {place.key_path for _, place in in_order[_MAX_EXAMINED:]} - examined
@@ -272,12 +274,9 @@ def _of_other_kind(fault: _Fault, document: Document) -> _Fault:
     return replace(fault, hint=f"; leave it out, or give all of {name}: --set '{name}={{{block}}}'")
 
 
-def _looked_up(fault: _Fault, model: type[BaseModel]) -> _Fault:
+def _looked_up(fault: _Fault, keys: list[ExplainedKey]) -> _Fault:
     """Return the fault of an unknown key with the place of the file where it is known, if any."""
-    names = [str(part) for part in fault.key_path]
-    keys = explained_keys(model.model_json_schema())
-    places = [each.key for each in keys if each.key.split(".")[-1] == names[-1]]
-    if not places:
+    meant = namesake(keys, ".".join(map(str, fault.key_path)))
+    if meant is None:
         return fault
-    meant = nearest_key(keys, ".".join(names))
     return replace(fault, message="unknown key here", hint=f"; did you mean {quoted(meant)}?")
