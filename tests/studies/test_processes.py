@@ -1,6 +1,7 @@
 """Studies in processes of this machine that are killed, interrupted and continued."""
 
 import multiprocessing
+import os
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import pytest
 from fleetsim.record.manifest import MANIFEST
 from fleetsim.studies.backends import LocalProcesses
 from fleetsim.studies.execution import execute
+from fleetsim.studies.planned_run import PlannedRun
 from fleetsim.studies.run_store import RunStore
 from fleetsim.studies.study import load_study
 from tests.studies.small_studies import Silent, written
@@ -20,20 +22,34 @@ pytestmark = pytest.mark.slow
 
 
 class KillsOne(Silent):
-    """Kills a process of the first run that tells its progress."""
+    """Kills one of two processes while both are in the middle of a run."""
 
-    def __init__(self) -> None:
+    def __init__(self, store: RunStore) -> None:
         super().__init__()
+        self._store = store
+        self._begun: list[PlannedRun] = []
         self.has_killed = False
 
+    def started(self, planned):
+        self._begun.append(planned)
+
     def progress(self, updates):
-        if updates and not self.has_killed:
+        children = multiprocessing.active_children()
+        if not updates or self.has_killed or len(children) < 2:
+            return
+        for child in children:  # no run ends between the look and the kill
+            os.kill(child.pid, signal.SIGSTOP)
+        under_way = [run for run in self._begun if self._store.status(run) != "done"]
+        if len(under_way) == 2:
             self.has_killed = True
-            multiprocessing.active_children()[0].kill()
+            children.pop(0).kill()
+        for child in children:
+            os.kill(child.pid, signal.SIGCONT)
 
 
 def test_a_killed_process_costs_its_run_alone(trained_file, alone, tmp_path):
-    study, store, watcher = load_study(trained_file), RunStore(tmp_path), KillsOne()
+    study, store = load_study(trained_file), RunStore(tmp_path)
+    watcher = KillsOne(store)
 
     done = execute(study, store, LocalProcesses(2), watcher)
 
