@@ -60,8 +60,7 @@ class Budgets(Settings):
 
 
 Metric = Literal["rounds", "client updates", "seconds", "joules", "dollars", "grams"]
-"""What is spent until a target; client updates stand in for rounds where servers of different modes
-are compared, whose rounds are different things."""
+"""Unit of costs; client updates replace rounds where servers of different modes are compared."""
 
 
 class PrimaryOutcome(Settings):
@@ -70,7 +69,7 @@ class PrimaryOutcome(Settings):
     target: PositiveFraction | None = None
     """Accuracy, one of the targets; null: the last of them."""
     metric: Metric = "joules"
-    """What is spent until then."""
+    """Cost until that target."""
 
 
 class StudySettings(Settings):

@@ -81,7 +81,7 @@ class Forest:
 
     @property
     def caption(self) -> str:
-        """What is drawn."""
+        """Description of the plot."""
         of = "the best level of each column" if self.baseline is None else self.baseline
         correction = "correction for the number of levels" if self.baseline is None else "Holm"
         return (
@@ -120,8 +120,7 @@ def _row(
         of_arm = family[family["arm"] == arm]
         if len(of_arm):
             (row,) = of_arm.to_dict("records")
-            numbers = (float(row[name]) for name in ("ratio", "low", "high"))
-            cells.append(ForestCell(*numbers, str(row["kind"])))
+            cells.append(ForestCell(row["ratio"], row["low"], row["high"], row["kind"]))
         elif arm in set(family["baseline"]):
             cells.append(ForestCell(1.0, math.nan, math.nan, "best"))
         else:
