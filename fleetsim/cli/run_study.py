@@ -15,7 +15,7 @@ import typer
 
 from fleetsim.cli import completion
 from fleetsim.cli.scenario_options import FormatOption, PluginOption
-from fleetsim.cli.terminal import console, ended, note, say, tell
+from fleetsim.cli.terminal import console, ended, note, say, tell, wide
 
 if TYPE_CHECKING:
     from fleetsim.record.saved_run import Run
@@ -46,6 +46,9 @@ SetOption = Annotated[
 ]
 HomeOption = Annotated[
     Path, typer.Option(help="Folder of the runs, which all studies share, and of the pages.")
+]
+VerboseOption = Annotated[
+    bool, typer.Option("--verbose", help="Print every verdict as a sentence, too.")
 ]
 
 
@@ -83,6 +86,7 @@ def run(
     run_reports: Annotated[
         bool, typer.Option("--run-reports", help="Write the report of every new run, too.")
     ] = False,
+    verbose: VerboseOption = False,
 ) -> None:
     """Carry out the runs of a study that are missing, and write its page.
 
@@ -115,7 +119,7 @@ def run(
     except KeyboardInterrupt as interrupt:
         again = shlex.join(["fleetsim", *sys.argv[1:]])
         raise ended(interrupt, f": complete runs are kept; go on with: {again}") from interrupt
-    _report(StudyResult(loaded, home))
+    _report(StudyResult(loaded, home), verbose=verbose)
     if done.failures:
         num = f"{len(done.failures)} of {len(loaded.runs)}"
         say(f"error: {num} runs failed; the page says why")
@@ -175,12 +179,13 @@ def report(
     format_: FormatOption = None,
     latex: Annotated[bool, typer.Option("--latex", help="Write tables for LaTeX, too.")] = False,
     plugin: PluginOption = None,
+    verbose: VerboseOption = False,
 ) -> None:
     """Write the page and the tables of a study from the runs that are complete."""
     from fleetsim.studies.result import StudyResult
 
     result = StudyResult(_load(study, set_, plugin), home)
-    _report(result, out, formats=format_ or (), latex=latex)
+    _report(result, out, formats=format_ or (), latex=latex, verbose=verbose)
 
 
 def _report(
@@ -189,8 +194,11 @@ def _report(
     *,
     formats: Sequence[str] = (),
     latex: bool = False,
+    verbose: bool = False,
 ) -> None:
     """Write the page, print the verdicts and where it is; a line for each damaged run."""
+    from fleetsim.studies.page import terminal_tables
+
     num_done = int((result.runs["status"] == "done").sum())
     if num_done < len(result.runs):
         note(
@@ -201,14 +209,14 @@ def _report(
     for row in damaged.to_dict("records"):
         name = ", ".join(filter(None, (row["condition"], row["arm"], f"seed {row['seed']}")))
         say(f"warning: {name} is damaged, and left out: {row['reason']}")
-    lines = []
-    for condition in result.study.conditions:
-        verdicts = result.verdicts[result.verdicts["condition"] == condition.label]
-        if condition.label:
-            lines.append(f"{condition.label}:")
-        # Where no run reached a target, the sentences of all currencies are the same.
-        lines += [f"- {sentence}" for sentence in dict.fromkeys(verdicts["sentence"])]
+    lines = result.sentences() if verbose else []
+    drawn = list(result.terminal_tables())
     page = result.write_report(folder, formats=formats, latex=latex)
+    for heading, table in drawn:
+        tell(heading)
+        wide().print(table, highlight=False, markup=False)
+    if drawn and not verbose:
+        tell(terminal_tables.LEGEND)
     tell(*lines, f"study: {page}")
 
 

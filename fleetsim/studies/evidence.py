@@ -1,7 +1,7 @@
 """Evidence of a study: summaries of costs, verdicts on arms, and differences of accuracies.
 
 The methods are in `fleetsim.studies.statistics`. Arms are compared with the baseline by the seeds
-that both have completed.
+that both have completed. In a sweep, a study of one arm, the levels take the place of the arms.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fleetsim.studies.settings import EQUIVALENCE_MARGIN
 from fleetsim.studies.statistics.comparison import Comparison, compare
 from fleetsim.studies.statistics.shares import survival_sentence, survival_share
 from fleetsim.studies.statistics.summary import Summary, summarise
@@ -22,7 +23,8 @@ _SUMMARY_COLUMNS = [*_FAMILY, "arm", *Summary.__dataclass_fields__]
 _VERDICT_COLUMNS = [
     *(*_FAMILY, "arm", "baseline"),
     *Comparison.__dataclass_fields__,
-    *("win_share", "win_low", "win_high", "p_holm", "kind", "sentence"),
+    *("win_share", "win_low", "win_high", "p_holm", "p_equal", "equal_within", "kind"),
+    "sentence",
 ]
 _DIFFERENCE_COLUMNS = [
     *("condition", "measure", "arm", "baseline", "num_pairs", "difference", "low", "high"),
@@ -42,19 +44,36 @@ def summaries(costs: pd.DataFrame, arms: Sequence[str]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=_SUMMARY_COLUMNS)
 
 
+def by_level(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a table of a sweep with its conditions, the levels, as arms of one condition."""
+    return frame.assign(arm=frame["condition"], condition="")
+
+
 def verdicts(
-    costs: pd.DataFrame, arms: Sequence[str], baseline: str, *, doubtful: Collection[str] = ()
+    costs: pd.DataFrame,
+    arms: Sequence[str],
+    baseline: str | None,
+    *,
+    margin: float = EQUIVALENCE_MARGIN,
+    doubtful: Collection[str] = (),
 ) -> pd.DataFrame:
     """Return a row per condition, target, currency and arm but the baseline.
 
-    In the conditions `doubtful` every seed is another plausible fleet, and the sentence says in how
-    many of them the arm costs less.
+    Without a baseline the others are compared with the best arm of each condition, target and
+    currency: of those that most seeds reached the target with, the one of the least geometric mean
+    cost. In the conditions `doubtful` every seed is another plausible fleet, and the sentence says
+    in how many of them the arm costs less.
     """
     rows: list[dict[str, Any]] = []
     for family, group in _families(costs):
-        comparisons = _comparisons(group, arms, baseline)
+        reference = _best(group) if baseline is None else baseline
         for verdict in decide(
-            comparisons, baseline=baseline, currency=family["currency"], target=family["target"]
+            _comparisons(group, arms, reference),
+            baseline=reference,
+            currency=family["currency"],
+            target=family["target"],
+            margin=margin,
+            is_best=baseline is None,
         ):
             rows.append(family | _verdict_row(verdict, is_doubtful=family["condition"] in doubtful))
     return pd.DataFrame(rows, columns=_VERDICT_COLUMNS)
@@ -86,6 +105,13 @@ def _families(costs: pd.DataFrame) -> Iterator[tuple[dict[str, str], pd.DataFram
     for keys, group in costs.groupby(_FAMILY, sort=False):
         if (group["cost"] > 0.0).all():
             yield dict(zip(_FAMILY, map(str, keys), strict=True)), group
+
+
+def _best(costs: pd.DataFrame) -> str:
+    by_arm = costs.assign(log_cost=np.log(costs["cost"])).groupby("arm", sort=False)
+    ranks = by_arm.agg(num_reached=("is_reached", "sum"), log_cost=("log_cost", "mean"))
+    ranked = ranks.sort_values(["num_reached", "log_cost"], ascending=[False, True], kind="stable")
+    return str(ranked.index[0])
 
 
 def _comparisons(costs: pd.DataFrame, arms: Sequence[str], baseline: str) -> dict[str, Comparison]:
@@ -121,6 +147,8 @@ def _verdict_row(verdict: Verdict, *, is_doubtful: bool) -> dict[str, Any]:
         "win_low": share.low,
         "win_high": share.high,
         "p_holm": verdict.p_holm,
+        "p_equal": verdict.p_equal,
+        "equal_within": verdict.equal_within,
         "kind": verdict.kind,
         "sentence": sentence,
     }

@@ -32,13 +32,14 @@ from fleetsim.studies.execution import Watcher, execute
 from fleetsim.studies.mixed_platforms import mixtures
 from fleetsim.studies.run_store import HOME, RunStore
 from fleetsim.studies.run_tables import RunTables, tables_of
-from fleetsim.studies.settings import WHOLE_RUN, StudySettings
+from fleetsim.studies.settings import WHOLE_RUN, Metric, StudySettings
 from fleetsim.studies.study import Study, load_study
 from fleetsim.studies.study_tables import StudyHeader, StudyTables
 from fleetsim.user import PluginNames
 
 if TYPE_CHECKING:
     import pandas as pd
+    from rich.table import Table
 
 _CSV = ("runs", "costs", "accuracies", "summaries", "verdicts", "differences")
 """Tables that are written as files."""
@@ -92,20 +93,70 @@ class StudyResult:
 
     @cached_property
     def verdicts(self) -> pd.DataFrame:
-        """A row per condition, target, currency and arm but the baseline, with a sentence."""
+        """A row per condition, target, currency and arm but the baseline, with a sentence.
+
+        In a sweep, a study of one arm, the levels are compared: they stand in the column `arm`.
+        """
+        study, margin = self.study, self.study.settings.equivalence_margin
+        if self._is_sweep:
+            doubtful = [""] if study.doubtful_conditions else []
+            return evidence.verdicts(
+                evidence.by_level(self.costs),
+                study.levels,
+                study.baseline_level,
+                margin=margin,
+                doubtful=doubtful,
+            )
         return evidence.verdicts(
             self.costs,
-            self.study.arms,
-            self.study.settings.baseline_arm,
-            doubtful=self.study.doubtful_conditions,
+            study.arms,
+            study.settings.baseline_arm,
+            margin=margin,
+            doubtful=study.doubtful_conditions,
         )
 
     @cached_property
     def differences(self) -> pd.DataFrame:
-        """A row per condition, measure and arm but the baseline: the difference of accuracies."""
-        return evidence.differences(
-            self.accuracies, self.study.arms, self.study.settings.baseline_arm
-        )
+        """A row per condition, measure and arm but the baseline: the difference of accuracies.
+
+        Levels of a sweep are compared with `baseline_level`, or with the first.
+        """
+        study = self.study
+        if self._is_sweep:
+            baseline = study.baseline_level or study.levels[0]
+            return evidence.differences(evidence.by_level(self.accuracies), study.levels, baseline)
+        return evidence.differences(self.accuracies, study.arms, study.settings.baseline_arm)
+
+    @property
+    def _is_sweep(self) -> bool:
+        return self.study.settings.is_sweep
+
+    def sentences(self) -> list[str]:
+        """Return all verdicts as sentences, below the conditions."""
+        # Imported here: the page needs matplotlib, which runs do not.
+        from fleetsim.studies.page import findings  # noqa: PLC0415
+
+        header, lines = self._header(), []
+        first, others = findings.groups(self._page_tables(), header)
+        for condition in header.conditions:
+            of_condition = [group for group in (*first, *others) if group.condition == condition]
+            every = [
+                sentence
+                for group in of_condition
+                for sentence in (group.summary, *(text for *_, text in group.verdicts))
+                if sentence
+            ]
+            lines += [f"{condition}:"] if condition else []
+            # Where no run reached a target, the sentences of all currencies are the same.
+            lines += [f"- {sentence}" for sentence in dict.fromkeys(every)]
+        return lines
+
+    def terminal_tables(self) -> Iterator[tuple[str, Table]]:
+        """Yield a heading and a table of verdicts for each condition and target."""
+        # Imported here: the page needs matplotlib, which runs do not.
+        from fleetsim.studies.page import terminal_tables  # noqa: PLC0415
+
+        return terminal_tables.tables_of(self._page_tables(), self._header())
 
     def write_report(
         self, folder: str | Path | None = None, *, formats: Iterable[str] = (), latex: bool = False
@@ -143,7 +194,13 @@ class StudyResult:
         return study_card.html(self._page_tables(), self._header())
 
     def _page_tables(self) -> StudyTables:
-        return StudyTables(*(getattr(self, field.name) for field in fields(StudyTables)))
+        frames = {field.name: getattr(self, field.name) for field in fields(StudyTables)}
+        if self._is_sweep:
+            frames = {
+                name: frame if name == "verdicts" else evidence.by_level(frame)
+                for name, frame in frames.items()
+            }
+        return StudyTables(**frames)
 
     def _header(self) -> StudyHeader:
         study = self.study
@@ -151,17 +208,32 @@ class StudyResult:
         return StudyHeader(
             name=settings.name,
             question=settings.question,
-            arms=study.arms,
-            baseline=settings.baseline_arm,
+            arms=study.levels if self._is_sweep else study.arms,
+            baseline=study.baseline_level if self._is_sweep else settings.baseline_arm,
             seeds=tuple(settings.seeds),
             targets=tuple(target.label for target in settings.all_targets) or (WHOLE_RUN,),
             factors={
                 key: tuple(dict.fromkeys(condition.levels[key] for condition in study.conditions))
                 for key in study.factors
             },
-            conditions=tuple(condition.label for condition in study.conditions),
+            conditions=("",) if self._is_sweep else study.levels,
+            primary=self._primary,
+            margin=settings.equivalence_margin,
+            sweep_arm=study.arms[0] if self._is_sweep else None,
             notes=tuple(self._notes()),
         )
+
+    @property
+    def _primary(self) -> tuple[str, Metric] | None:
+        settings, primary = self.study.settings, self.study.settings.primary
+        if primary is None:
+            return None
+        labels = [
+            target.label
+            for target in settings.all_targets
+            if primary.target in (None, target.accuracy)
+        ]
+        return (labels or [WHOLE_RUN])[-1], primary.metric
 
     def _notes(self) -> Iterator[str]:
         settings = self.study.settings

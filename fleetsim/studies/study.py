@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -21,7 +21,7 @@ from fleetsim.schema.python_data import Overrides, changes_of, document_of
 from fleetsim.schema.spelling import did_you_mean
 from fleetsim.schema.strict_yaml import Document, KeyPath, shown, spelled
 from fleetsim.studies.planned_run import PlannedRun, run_key
-from fleetsim.studies.settings import MOST_RUNS, StudySettings
+from fleetsim.studies.settings import MOST_RUNS, Metric, StudySettings
 from fleetsim.user import Plugin, PluginNames, load_plugins
 
 _MOST_KEYS = 4
@@ -56,6 +56,11 @@ class Study:
         """Names of the arms, in the order of the file."""
         return tuple(self.settings.arms)
 
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """Labels of the conditions, in the order of the file."""
+        return tuple(condition.label for condition in self.conditions)
+
     def require_arms(self, names: Iterable[str]) -> None:
         """Check that the study has these arms."""
         for name in names:
@@ -69,6 +74,25 @@ class Study:
     def factors(self) -> tuple[str, ...]:
         """Varied keys, in the order of the file."""
         return tuple(self.settings.vary)
+
+    @property
+    def left_out_metric(self) -> Metric:
+        """Rounds if servers of different modes are compared, else client updates."""
+        modes = {scenario.server.mode for scenario in self.cells.values()}
+        return "rounds" if len(modes) > 1 else "client updates"
+
+    @property
+    def baseline_level(self) -> str | None:
+        """Label of the condition with which a sweep compares the others."""
+        level = self.settings.baseline_level
+        if level is None:
+            return None
+        by_value = {
+            name: condition.label
+            for condition in self.conditions
+            for name in (condition.label, *_only(condition.levels.values()))
+        }
+        return by_value.get(level if isinstance(level, str) else shown(level))
 
     @property
     def doubtful_conditions(self) -> frozenset[str]:
@@ -131,7 +155,17 @@ def load_study(
     plugins = load_plugins(plugin)
     cells = _cells(settings, document, conditions, base, plugins)
     _check_cells(settings, document, cells)
-    return Study(settings, document.source, plugins, priced, conditions, cells)
+    study = Study(settings, document.source, plugins, priced, conditions, cells)
+    if settings.baseline_level is not None and study.baseline_level is None:
+        labels = ", ".join(condition.label for condition in conditions)
+        message = f"is no level; the levels are {labels}"
+        raise ScenarioError(faults.line(document, ("baseline_level",), message))
+    return study
+
+
+def _only(levels: Collection[str]) -> Collection[str]:
+    """Return the level of one varied key, which names its condition; none of several keys."""
+    return levels if len(levels) == 1 else ()
 
 
 def _read(path: str | Path | Mapping[str, Any]) -> Document:

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from fleetsim.record.measures.cost_to_target import first_reached
-from fleetsim.studies.costs import costs
+from fleetsim.studies.costs import costs, ledgers
 from fleetsim.studies.settings import WHOLE_RUN, Budgets, Target
 from tests.report.made_runs import MadeUp, make_run
 
@@ -50,6 +50,34 @@ def test_beyond_a_budget_a_run_counts_as_ended(run):
     assert (result["seconds"].cost, result["seconds"].is_reached) == (spent_s / 2, False)
     assert result["joules"].is_reached
     assert result["rounds"].is_reached
+
+
+def test_a_ledger_adds_up_to_the_joules_until_the_target(run):
+    targets = [Target(accuracy=float(run.rounds["accuracy"].iloc[3])), Target(accuracy=1.0)]
+    of_costs = {
+        cost.target: cost.cost
+        for cost in costs(run, targets, None, None)
+        if cost.currency == "joules"
+    }
+
+    sums_j = ledgers(run, targets).groupby("target")["energy_j"].sum()
+
+    assert sums_j.to_dict() == pytest.approx(of_costs)
+    assert sums_j[targets[0].label] < sums_j[targets[1].label]
+
+
+def test_client_updates_are_those_that_the_server_received(run):
+    target = Target(accuracy=float(run.rounds["accuracy"].iloc[3]))
+    last = run.rounds["round"] <= run.rounds_to_accuracy(target.accuracy)
+
+    result = {cost.currency: cost for cost in costs(run, [target], None, None)}
+
+    assert (
+        result["client updates"].cost
+        == run.tasks.merge(run.rounds[last], on="round")
+        .eval("outcome == 'delivered' and purpose == 'train'")
+        .sum()
+    )
 
 
 def test_without_targets_the_whole_run_counts(run):

@@ -7,7 +7,9 @@ charts (`charts`) and files (`static_charts`) are drawn from the same data, so t
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
+import numpy as np
 import pandas as pd
 
 from fleetsim.record.measures.ledger import COMPONENTS, FATES
@@ -63,6 +65,8 @@ class PlaneData(_Chart):
     x: Axis
     y: Axis
     points: list[PlanePoint]
+    is_joined: bool
+    """True for the levels of a sweep, which a line joins in their order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,21 @@ class EffectData(_Chart):
     y: Axis
     levels: tuple[str, ...]
     effects: Effects
+
+    @property
+    def numbers(self) -> list[float] | None:
+        """Levels as numbers, for an axis in proportion; None if one is no finite number."""
+        try:
+            numbers = [float(level) for level in self.levels]
+        except ValueError:
+            return None
+        return numbers if np.isfinite(numbers).all() and len(numbers) > 1 else None
+
+    @property
+    def is_logarithmic(self) -> bool:
+        """True if the levels are positive and spread over more than a factor of 8."""
+        numbers = self.numbers
+        return numbers is not None and min(numbers) > 0.0 and max(numbers) > 8.0 * min(numbers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +119,9 @@ def accuracies(tables: StudyTables, header: StudyHeader) -> Iterator[AccuracyDat
         rows = curves[curves["condition"] == condition]
         for against, (column, words, currency) in AXES.items():
             arm_curves = accuracy_curves.arm_curves(rows, header.arms, column)
-            verdicts = findings.sentences(tables, condition, header.targets[-1], [currency])
+            verdicts = findings.sentences(
+                tables, condition, findings.main_target(header), [currency]
+            )
             spread = intervals.words(len(curve.seeds) for curve in arm_curves)
             yield AccuracyData(
                 {"condition": condition, "against": against},
@@ -129,22 +150,30 @@ def planes(tables: StudyTables, header: StudyHeader) -> Iterator[PlaneData]:
                 "Large: geometric mean of the costs over seeds; bars on both axes:"
                 f" {spread}. Small: single seeds."
                 " Open: a run ended without the target, so its true costs are higher. Dotted line:"
-                " Pareto front of the arms that reached it in all seeds.",
+                " Pareto front of the arms that reached it in all seeds."
+                + (" Grey line: the levels in their order." if header.sweep_arm else ""),
                 _axis(f"time to {target}", (seed.seconds for seed in seeds), "seconds"),
                 _axis(f"energy to {target}", (seed.joules for seed in seeds), "joules"),
                 points,
+                is_joined=header.sweep_arm is not None,
             )
 
 
 def level_effects(tables: StudyTables, header: StudyHeader) -> Iterator[EffectData]:
     """Yield the effect of each varied key for each target and currency."""
-    costs = done_only(tables.costs, tables.runs)
+    costs, runs = done_only(tables.costs, tables.runs), tables.runs
+    arms = header.arms
+    if header.sweep_arm is not None:  # one curve, over the levels
+        arms = (header.sweep_arm,)
+        costs, runs = (
+            frame.assign(condition=frame["arm"], arm=header.sweep_arm) for frame in (costs, runs)
+        )
     for key, levels in header.factors.items():
-        by_condition = tables.runs.drop_duplicates("condition").set_index("condition")[key]
+        by_condition = runs.drop_duplicates("condition").set_index("condition")[key]
         for target in header.targets:
             for currency in findings.currencies_of(tables):
                 rows = costs[(costs["target"] == target) & (costs["currency"] == currency)]
-                effects = arm_costs.effects(rows, by_condition, levels, header.arms)
+                effects = arm_costs.effects(rows, by_condition, levels, arms)
                 points = [point for of_arm in effects.values() for point in of_arm]
                 spread = intervals.words(
                     (point.cost.num_seeds for point in points), mean="logarithms"
@@ -165,18 +194,18 @@ def level_effects(tables: StudyTables, header: StudyHeader) -> Iterator[EffectDa
 
 
 def ledgers(tables: StudyTables, header: StudyHeader) -> Iterator[LedgerData]:
-    """Yield mean ledgers for each condition, by component and by energy outcome."""
+    """Yield mean ledgers for each condition and target, by component and by energy outcome."""
     entries = done_only(tables.ledgers, tables.runs)
-    for condition in header.conditions:
-        rows = entries[entries["condition"] == condition]
+    for condition, target in product(header.conditions, header.targets):
+        rows = entries[(entries["condition"] == condition) & (entries["target"] == target)]
         for by, (column, order) in PARTS.items():
             joules = arm_costs.mean_ledger(rows, column, header.arms, order)
             yield LedgerData(
-                {"condition": condition, "by": by},
-                findings.of_ledger(joules, by),
-                "Mean over the runs of an arm. The runs of an arm may have more rounds than those"
-                " of another.",
-                _axis("mean energy of a run", joules.sum(axis=1), "joules"),
+                {"condition": condition, "target": target, "by": by},
+                findings.of_ledger(joules, target, by),
+                "Mean over the runs of an arm, until the target was reached or the run ended: the"
+                " joules whose ratios the verdicts compare.",
+                _axis(f"mean energy to {target}", joules.sum(axis=1), "joules"),
                 joules,
                 {part: COMPONENT_NAMES.get(part, part) for part in map(str, joules.columns)},
             )

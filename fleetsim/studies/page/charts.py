@@ -104,6 +104,19 @@ def plane(chart: PlaneData, looks: Mapping[str, ArmStyle]) -> Drawn:
     x_axis, y_axis = chart.x, chart.y
     front = arm_costs.front(chart.points)
     traces: list[Json] = []
+    if chart.is_joined:
+        traces.append(
+            {
+                "type": "scatter",
+                "mode": "lines",
+                "meta": {"role": "order"},
+                "showlegend": False,
+                "hoverinfo": "skip",
+                "line": {"color": "@soft", "width": 1},
+                "x": _numbers([point.seconds.center / x_axis.scale for point in chart.points]),
+                "y": _numbers([point.joules.center / y_axis.scale for point in chart.points]),
+            }
+        )
     if front:
         traces.append(
             {
@@ -145,13 +158,16 @@ def plane(chart: PlaneData, looks: Mapping[str, ArmStyle]) -> Drawn:
 def effect(chart: EffectData, looks: Mapping[str, ArmStyle]) -> Drawn:
     """Return the effect of a varied key: areas, then means at each level."""
     scale = chart.y.scale
+    numbers = chart.numbers
+    texts = [_text(level) for level in chart.levels]
+    place = dict(zip(chart.levels, texts if numbers is None else numbers, strict=True))
     traces: list[Json] = []
     for arm, points in chart.effects.items():
         look = looks[arm]
         if max(point.cost.num_seeds for point in points) > 1:
             traces += _band(
                 look,
-                [_text(point.level) for point in points],
+                [place[point.level] for point in points],
                 _numbers([point.cost.low / scale for point in points]),
                 _numbers([point.cost.high / scale for point in points]),
             )
@@ -161,7 +177,7 @@ def effect(chart: EffectData, looks: Mapping[str, ArmStyle]) -> Drawn:
             _mean(
                 look,
                 arm,
-                x=[_text(point.level) for point in points],
+                x=[place[point.level] for point in points],
                 y=_numbers([point.cost.center / scale for point in points]),
                 customdata=[_hover(point, chart.choice["currency"]) for point in points],
                 mode="lines+markers",
@@ -179,11 +195,19 @@ def effect(chart: EffectData, looks: Mapping[str, ArmStyle]) -> Drawn:
             )
         )
     layout = _layout(chart.choice["key"], chart.y.title)
-    layout["xaxis"] |= {
-        "type": "category",
-        "categoryorder": "array",
-        "categoryarray": [_text(level) for level in chart.levels],
-    }
+    if numbers is None:
+        layout["xaxis"] |= {
+            "type": "category",
+            "categoryorder": "array",
+            "categoryarray": texts,
+        }
+    else:
+        layout["xaxis"] |= {
+            "type": "log" if chart.is_logarithmic else "linear",
+            "tickmode": "array",
+            "tickvals": numbers,
+            "ticktext": texts,
+        }
     layout["yaxis"]["rangemode"] = "tozero"
     return traces, layout
 

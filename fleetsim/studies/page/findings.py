@@ -20,6 +20,9 @@ DONE = "done"
 class Group:
     """Verdicts of one condition, target and currency."""
 
+    summary: str
+    """In a sweep without a baseline: the best level, and those that may be it; else empty."""
+
     condition: str
     target: str
     currency: str
@@ -33,19 +36,35 @@ def currencies_of(tables: StudyTables) -> tuple[Currency, ...]:
     return tuple(currency for currency in CURRENCIES if currency in present)
 
 
-def main_currency(tables: StudyTables) -> Currency:
-    """Return the currency that the page opens with: joules, if there are any."""
+def main_currency(tables: StudyTables, header: StudyHeader) -> Currency:
+    """Return the currency that charts open with: the primary one, else joules if there are any."""
     present = currencies_of(tables)
+    if header.primary is not None:
+        return header.primary[1]
     return "joules" if "joules" in present or not present else present[0]
 
 
+def main_target(header: StudyHeader) -> str:
+    """Return the target that the page leads with: the primary one, else the last."""
+    return header.targets[-1] if header.primary is None else header.primary[0]
+
+
+def by_weight(header: StudyHeader) -> list[str]:
+    """Return all targets, the main one first, then the others from the last."""
+    main = main_target(header)
+    return [main, *(target for target in reversed(header.targets) if target != main)]
+
+
 def groups(tables: StudyTables, header: StudyHeader) -> tuple[list[Group], list[Group]]:
-    """Return the verdicts of the main target and currency, and the other ones."""
+    """Return the verdicts on the primary outcome, and the other ones.
+
+    Without a primary outcome the first are those on the main target, in all currencies.
+    """
     first: list[Group] = []
     others: list[Group] = []
-    main = (header.targets[-1], main_currency(tables))
+    main = main_target(header)
     keyed = dict(list(tables.verdicts.groupby(["target", "currency", "condition"], sort=False)))
-    for target in reversed(header.targets):
+    for target in by_weight(header):
         for currency in CURRENCIES:
             for condition in header.conditions:
                 rows = keyed.get((target, currency, condition))
@@ -54,9 +73,29 @@ def groups(tables: StudyTables, header: StudyHeader) -> tuple[list[Group], list[
                 order = {arm: number for number, arm in enumerate(header.arms)}
                 rows = rows.sort_values("arm", key=lambda arms: arms.map(order), kind="stable")
                 entries = zip(rows["arm"], rows["kind"], rows["sentence"], strict=True)
-                group = Group(condition, target, currency, tuple(entries))
-                (first if (target, currency) == main else others).append(group)
+                summary = _of_best(rows, target, currency) if header.baseline is None else ""
+                group = Group(summary, condition, target, currency, tuple(entries))
+                is_main = (
+                    target == main
+                    if header.primary is None
+                    else header.primary == (target, currency)
+                )
+                (first if is_main else others).append(group)
     return first, others
+
+
+def _of_best(rows: pd.DataFrame, target: str, currency: str) -> str:
+    """Return which level is best, and which may be as good."""
+    best = rows["baseline"].iloc[0]
+    close = rows.loc[~rows["kind"].isin(["more", "one seed"]), "arm"].tolist()
+    if (rows["kind"] == "one seed").all():
+        return f"Fewest {currency} to {target}: {best}, of one seed."
+    if not close:
+        return f"Fewest {currency} to {target}: {best}; all other levels need significantly more."
+    return (
+        f"Fewest {currency} to {target}: {best}. Not significantly different from the best:"
+        f" {'; '.join(close)}."
+    )
 
 
 def notices(tables: StudyTables, header: StudyHeader) -> Iterator[tuple[str, str]]:
@@ -133,7 +172,7 @@ def of_effect(effects: Effects, key: str, target: str, currency: Currency) -> st
     return f"{currency.capitalize()} to {target} by {key}: {'; '.join(parts) or 'no costs'}."
 
 
-def of_ledger(joules: pd.DataFrame, by: str) -> str:
+def of_ledger(joules: pd.DataFrame, target: str, by: str) -> str:
     """Describe mean ledgers by the sum and the largest part of each arm."""
     parts = []
     for arm, row in joules.iterrows():
@@ -141,7 +180,7 @@ def of_ledger(joules: pd.DataFrame, by: str) -> str:
         if total_j > 0.0:
             part = quantities.percent(float(row.max()) / total_j)
             parts.append(f"{arm} {units.text(total_j, 'joules')}, {part} of it {row.idxmax()}")
-    return f"Mean joules of a run by {by}: {'; '.join(parts) or 'none'}."
+    return f"Mean joules to {target} by {by}: {'; '.join(parts) or 'none'}."
 
 
 def _named(run: Mapping[Hashable, object]) -> str:

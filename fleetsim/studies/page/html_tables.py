@@ -62,7 +62,8 @@ def verdicts(tables: StudyTables, header: StudyHeader) -> SortableTable:
         "95 % BCa interval": lambda row: _number(
             row["bca_low"], interval(row["bca_low"], row["bca_high"])
         ),
-        "p (t, Holm)": _shown("p_holm", units.p_text),
+        "p (t, Holm)" if header.baseline else "p (t, adjusted)": _shown("p_holm", units.p_text),
+        "equal within": _shown("equal_within", quantities.percent),
         "p (t)": _shown("p_t", units.p_text),
         "p (Wilcoxon)": _shown("p_wilcoxon", units.p_text),
         "p (sign)": _shown("p_sign", units.p_text),
@@ -70,11 +71,15 @@ def verdicts(tables: StudyTables, header: StudyHeader) -> SortableTable:
         "baseline reached": lambda row: _reached(row, "num_baseline_reached", "num_pairs"),
         "more seeds": _shown("num_more_seeds", _count),
     }
+    if header.baseline is None:
+        reference = "the best level of each target and currency", "one-sided, times their number,"
+    else:
+        reference = header.baseline, "adjusted by Holm's method"
     caption = (
-        f"Costs of each arm as a multiple of those of {header.baseline}, paired by seed."
-        " p-values adjusted by Holm's method decide. More seeds: how many further ones would"
-        " settle it."
-    )
+        "Costs of each arm as a multiple of those of {}, paired by seed. p-values {} decide."
+        " Equal within: margin of two one-sided tests. More seeds: further ones with which the test"
+        " has a power of 0.8 (power analysis)."
+    ).format(*reference)
     choices = _choices(header, tables)
     return _table("verdicts", caption, cells, _ordered(tables.verdicts, header), header, choices)
 

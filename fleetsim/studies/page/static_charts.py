@@ -15,7 +15,7 @@ from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from fleetsim.record import atomic_files
 from fleetsim.report.figures import style
-from fleetsim.studies.page import arm_costs, arm_styles, units
+from fleetsim.studies.page import arm_costs, arm_styles, forest, units
 from fleetsim.studies.page.arm_styles import ArmStyle
 from fleetsim.studies.page.chart_data import (
     AccuracyData,
@@ -25,6 +25,7 @@ from fleetsim.studies.page.chart_data import (
     PlaneData,
     slug,
 )
+from fleetsim.studies.page.forest import Forest
 from fleetsim.studies.page.intervals import Mean
 
 WIDTH_IN = 3.3
@@ -37,7 +38,7 @@ _WIDE_RATIO = 8.0
 
 
 def save(
-    every: Iterable[ChartData],
+    every: Iterable[ChartData | Forest],
     looks: Mapping[str, ArmStyle],
     folder: Path,
     formats: Iterable[str],
@@ -58,21 +59,25 @@ def save(
     return stems
 
 
-def stem_of(chart: ChartData) -> str:
+def stem_of(chart: ChartData | Forest) -> str:
     """Return the name of a chart's files."""
     names = {
         AccuracyData: ("accuracy", "against", "condition"),
         PlaneData: ("plane", "target", "condition"),
         EffectData: ("effect", "key", "currency", "target"),
-        LedgerData: ("ledger", "by", "condition"),
+        LedgerData: ("ledger", "by", "target", "condition"),
     }
+    if isinstance(chart, Forest):
+        return slug("forest", chart.condition)
     kind, *chosen = names[type(chart)]
     return slug(kind, *(chart.choice[name] for name in chosen))
 
 
 @style.house_style()
-def draw(chart: ChartData, looks: Mapping[str, ArmStyle]) -> Figure:
+def draw(chart: ChartData | Forest, looks: Mapping[str, ArmStyle]) -> Figure:
     """Draw a figure of one column."""
+    if isinstance(chart, Forest):
+        return forest.draw(chart)
     figure = style.ShownFigure(figsize=(WIDTH_IN, _HEIGHT_IN), layout="constrained")
     figure.get_layout_engine().set(w_pad=0.04, h_pad=0.03)  # type: ignore[union-attr, call-arg]
     axes = figure.subplots()
@@ -159,6 +164,9 @@ def _plane(axes: Axes, chart: PlaneData, looks: Mapping[str, ArmStyle]) -> list[
                    markerfacecolor=look.light if point.is_complete else "white",
                    label=container.get_label())
         )  # fmt: skip
+    if chart.is_joined:
+        means = [(p.seconds.center / x, p.joules.center / y) for p in chart.points]
+        axes.plot(*zip(*means, strict=True), color="#999999", linewidth=0.8, zorder=0)
     if len(front) > 1:
         handles += axes.step(
             *zip(*front, strict=True),
@@ -181,7 +189,7 @@ def _plane(axes: Axes, chart: PlaneData, looks: Mapping[str, ArmStyle]) -> list[
 
 def _effect(axes: Axes, chart: EffectData, looks: Mapping[str, ArmStyle]) -> list[Any]:
     handles: list[Any] = []
-    place = {level: number for number, level in enumerate(chart.levels)}
+    place = dict(zip(chart.levels, chart.numbers or range(len(chart.levels)), strict=True))
     scale = chart.y.scale
     for arm, points in chart.effects.items():
         look = looks[arm]
@@ -208,7 +216,10 @@ def _effect(axes: Axes, chart: EffectData, looks: Mapping[str, ArmStyle]) -> lis
             if point.num_reached < point.num_runs:
                 axes.plot(at, point.cost.center / scale, look.point, color=look.light,
                           markerfacecolor="white", markersize=4)  # fmt: skip
-    axes.set_xticks(range(len(chart.levels)), [_name(level) for level in chart.levels])
+    if chart.is_logarithmic:
+        axes.set_xscale("log")
+        axes.minorticks_off()
+    axes.set_xticks(list(place.values()), [_name(level) for level in chart.levels])
     axes.set_ylim(bottom=0.0)
     axes.set_xlabel(chart.choice["key"])
     axes.set_ylabel(chart.y.title)

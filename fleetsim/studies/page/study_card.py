@@ -23,7 +23,8 @@ def html(tables: StudyTables, header: StudyHeader) -> str:
         chart = next(
             each
             for each in chart_data.planes(tables, header)
-            if each.choice == {"condition": header.conditions[0], "target": header.targets[-1]}
+            if each.choice
+            == {"condition": header.conditions[0], "target": findings.main_target(header)}
         )
         figure = static_charts.draw(chart, arm_styles.of_arms(header.arms))
         png, description = style.encode(figure, ["png"])["png"], chart.finding
@@ -43,7 +44,8 @@ def _notices(tables: StudyTables, header: StudyHeader) -> Iterator[str]:
     for heading, words in findings.notices(tables, header):
         yield f"{heading} {words}"
     groups, _ = findings.groups(tables, header)
-    lines = [
+    lines = [group.summary for group in groups if group.summary]
+    lines += [
         f"{group.condition}: {sentence}" if group.condition else sentence
         for group in groups
         for _, _, sentence in group.verdicts
@@ -61,7 +63,7 @@ def _costs(tables: StudyTables, header: StudyHeader) -> Table:
     rows = [
         tuple(row[place].text for place in places)
         for row in whole.rows
-        if row[target].text == header.targets[-1] and row[currency].text in _CURRENCIES
+        if row[target].text == findings.main_target(header) and row[currency].text in _CURRENCIES
     ]
     if len(rows) > _MOST_ROWS:
         more = f"... and {len(rows) - _MOST_ROWS} more"

@@ -22,6 +22,7 @@ from fleetsim.studies.page import (
     chart_data,
     charts,
     findings,
+    forest,
     html_tables,
     latex_tables,
     static_charts,
@@ -69,7 +70,8 @@ def write_page(
     Static charts of these formats go into `figures/`, and tables for LaTeX into `latex/`.
     """
     formats = tuple(formats)
-    looks = arm_styles.of_arms(header.arms)
+    looks = arm_styles.of_arms(header.all_arms)
+    forests = list(forest.forests(tables, header))
     by_chart: dict[str, list[ChartData]] = {
         "accuracy": list(chart_data.accuracies(tables, header)),
         "plane": list(chart_data.planes(tables, header)),
@@ -81,7 +83,7 @@ def write_page(
     if formats:
         figures = folder / FIGURES
         atomic_files.make_inner_folder(figures, hint=markup.HINT)
-        every = [chart for drawn in by_chart.values() for chart in drawn]
+        every = [*forests, *(chart for drawn in by_chart.values() for chart in drawn)]
         stems = static_charts.save(every, looks, figures, formats, hint=markup.HINT)
     if latex:
         atomic_files.make_inner_folder(folder / LATEX, hint=markup.HINT)
@@ -107,11 +109,12 @@ def write_page(
         header=header,
         subtitle=_subtitle(tables, header),
         notices=list(findings.notices(tables, header)),
+        forests=forests,
         verdicts=first,
         other_verdicts=others,
         charts=[_chart_part(name, data["charts"][name]) for name in data["charts"]],
         looks=looks.values(),
-        arms=list(zip(header.arms, looks.values(), strict=True)),
+        arms=[(arm, looks[arm]) for arm in header.arms],
         tables=[
             html_tables.verdicts(tables, header),
             html_tables.summaries(tables, header),
@@ -161,12 +164,12 @@ def _chart_data(
         "choices": {
             "condition": header.conditions[0],
             "against": "energy",
-            "target": header.targets[-1],
-            "currency": findings.main_currency(tables),
+            "target": findings.main_target(header),
+            "currency": findings.main_currency(tables, header),
             "key": next(iter(header.factors), ""),
             "by": "component",
         },
-        "arms": list(header.arms),
+        "arms": list(header.all_arms),
         "palettes": {
             "light": {**arm_styles.palette(looks, is_dark=False), **light},
             "dark": {**arm_styles.palette(looks, is_dark=True), **dark},
@@ -192,11 +195,11 @@ def _chart_part(name: str, variants: Sequence[Mapping[str, Any]]) -> dict[str, A
 def _subtitle(tables: StudyTables, header: StudyHeader) -> str:
     done = int((tables.runs["status"] == findings.DONE).sum())
     parts = [
-        f"{len(header.arms)} arms",
+        f"{len(header.arms)} {'arms' if header.sweep_arm is None else 'levels'}",
         f"{len(header.conditions)} conditions" if len(header.conditions) > 1 else "",
         f"{len(header.seeds)} seed{'s' if len(header.seeds) > 1 else ''}",
         f"{done} of {len(tables.runs)} runs done",
-        f"baseline {header.baseline}",
+        f"baseline {header.baseline or 'the best level'}",
     ]
     return ", ".join(part for part in parts if part)
 

@@ -84,12 +84,12 @@ def made_tables(
                     {**place, "target": target, "currency": currency, "cost": taken * each,
                      "is_reached": is_reached}
                 )  # fmt: skip
-        for component, share in (("compute", 0.6), ("transmit", 0.25), ("idle", 0.15)):
-            for fate, part in (("used", 0.8), ("late", 0.2)):
-                ledgers.append(
-                    {**place, "component": component, "fate": fate,
-                     "energy_j": num_rounds * round_j * share * part}
-                )  # fmt: skip
+            for component, share in (("compute", 0.6), ("transmit", 0.25), ("idle", 0.15)):
+                for fate, part in (("used", 0.8), ("late", 0.2)):
+                    ledgers.append(
+                        {**place, "target": target, "component": component, "fate": fate,
+                         "energy_j": taken * round_j * share * part}
+                    )  # fmt: skip
     frame = pd.DataFrame(costs)
     return StudyTables(
         runs=pd.DataFrame(runs),
