@@ -30,8 +30,8 @@ class Batching(NamedTuple):
 
     size: int
     last: LastBatch = "keep"
-    """What becomes of the samples that are left: `keep` is a batch of their own; `drop` leaves them
-    out; `merge` adds them to the last full batch."""
+    """Use of the samples that are left: `keep` is a batch of their own; `drop` leaves them out;
+    `merge` adds them to the last full batch."""
 
     @property
     def most(self) -> int:

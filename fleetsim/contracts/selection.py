@@ -57,7 +57,7 @@ class FleetView:
     [N]. None where samples have no single label: next tokens, a blank data set."""
 
     last_batch: LastBatch = "keep"
-    """What becomes of an epoch's last, smaller batch (`task.local.last_batch`)."""
+    """Use of the samples that an epoch leaves after its full batches (`task.local.last_batch`)."""
 
     @property
     def batching(self) -> Batching:

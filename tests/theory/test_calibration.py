@@ -21,9 +21,8 @@ TRAIN = Work(WorkKind.TRAIN, epochs=5)
 def round_on(device: str, load: float = 0.0) -> Timeline:
     profile = load_device(device)
     samples = np.array([500])
-    work_s = unloaded_s(
-        profile.compute, RESNET18, TRAIN, num_samples=samples, batching=Batching(32)
-    )
+    size = Batching(32)
+    work_s = unloaded_s(profile.compute, RESNET18, TRAIN, num_samples=samples, batching=size)
     return compute_timeline(
         0.0, float(work_s[0]), profile.power.train_above_idle_w, [(math.inf, load)]
     )

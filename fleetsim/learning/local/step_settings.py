@@ -100,9 +100,11 @@ class StepSettings(Settings):
     def scheduled_steps(self, num_samples: int) -> int:
         """Return the steps of the whole training of a client, over which schedules are laid out.
 
-        >>> sgd = SgdSettings(learning_rate=0.1)
-        >>> StepSettings(epochs=2, batch_size=50, optimizer=sgd).scheduled_steps(101)
+        >>> options = {"epochs": 2, "batch_size": 50, "optimizer": SgdSettings(learning_rate=0.1)}
+        >>> StepSettings(**options).scheduled_steps(101)
         6
+        >>> StepSettings(last_batch="drop", **options).scheduled_steps(101)
+        4
         """
         if self.steps is not None:
             return self.steps

@@ -81,26 +81,14 @@ def test_work_takes_the_overhead_of_batches_and_the_passes_of_samples(
     assert seconds(work, num_samples) == pytest.approx(expected_s)
 
 
-@pytest.mark.parametrize(
-    ("work", "dropped_s", "merged_s", "num_dropped"),
-    [
-        # 2 epochs x (2 batches x 4 s + 8 or 10 samples x 0.6 s)
-        (Work(TRAIN, epochs=2), 25.6, 28.0, 8 * 2),
-        # Batches of 4, 4, 4, 4, 4; of 4, 6, 4, 6, 4
-        (Work(TRAIN, steps=5), 32.0, 34.4, 4 * 5),
-        # No step of training: 3 batches, as with any last batch
-        (Work(EVALUATE), 5.6, 5.6, None),
-    ],
-)
-def test_a_last_batch_that_is_dropped_costs_nothing_and_a_merged_one_no_step(
-    work, dropped_s, merged_s, num_dropped
-):
-    assert seconds(work, last="drop") == pytest.approx(dropped_s)
-    assert seconds(work, last="merge") == pytest.approx(merged_s)
-    if num_dropped is not None:
-        ten, dropping = np.array([10]), Batching(4, "drop")
-        flop = work_flop(MODEL, work, num_samples=ten, batching=dropping)
-        assert flop.tolist() == [3 * 150 * num_dropped]
+def test_a_last_batch_that_is_dropped_costs_nothing_and_a_merged_one_no_step() -> None:
+    """Epochs of 2 x 4 s and 8 or 10 samples x 0.6 s; evaluations use all samples as they do."""
+    works, lasts = (Work(TRAIN, epochs=2), Work(EVALUATE)), ("drop", "merge")
+    of_work = [[seconds(work, last=last) for last in lasts] for work in works]
+    assert of_work == [pytest.approx([25.6, 28.0]), pytest.approx([5.6, 5.6])]
+    ten, dropping = np.array([10]), Batching(4, "drop")
+    flop = [work_flop(MODEL, work, num_samples=ten, batching=dropping)[0] for work in works]
+    assert flop == [3 * 150 * 16, 150 * 10]
 
 
 @pytest.mark.parametrize("kind", [WorkKind.TRAIN, WorkKind.EVALUATE])
@@ -212,9 +200,8 @@ def test_frozen_weights_leave_the_backward_pass_that_is_needed():
     assert seconds[0] == pytest.approx(2 * (3 * batch_s + 10 * 0.3))
     assert work_flop(model, work, num_samples=ten, batching=Batching(4)).tolist() == [2 * 10 * 200]
     half = np.array([0.5])
-    assert (
-        steps_done(DEVICE, model, work, num_samples=ten, batching=Batching(4), share=half)[0] == 3
-    )
+    four = Batching(4)
+    assert steps_done(DEVICE, model, work, num_samples=ten, batching=four, share=half)[0] == 3
 
 
 def test_an_operation_class_without_a_rate_is_named():

@@ -21,29 +21,6 @@ def test_the_first_epochs_of_a_longer_training_are_the_shorter_one() -> None:
     assert long[:2].tolist() == short.tolist()
 
 
-@pytest.mark.parametrize(
-    ("last", "cuts"),
-    [("keep", [(0, 4), (4, 8), (8, 9)]), ("drop", [(0, 4), (4, 8)]), ("merge", [(0, 4), (4, 9)])],
-)
-def test_the_batches_of_nine_samples_are_parts_of_each_order(last, cuts):
-    """Two epochs; then one that is stopped after two steps."""
-    inputs, chosen = torch.arange(9), local(4, last_batch=last)
-    orders = local_sgd.orders(stream(), 2, 9).tolist()
-    expected = [(epoch, orders[epoch][start:stop]) for epoch in (0, 1) for start, stop in cuts]
-
-    whole, stopped = (
-        [
-            (epoch, batch.inputs.tolist())
-            for epoch, batch in local_sgd.batches(
-                inputs, inputs, chosen, local_sgd.Passes(epochs=2, stream=stream(), most_steps=most)
-            )
-        ]
-        for most in (None, 2)
-    )
-    assert (whole, stopped) == (expected, expected[:2])
-    assert chosen.model_copy(update={"epochs": 2}).scheduled_steps(9) == len(expected)
-
-
 def test_the_gradient_is_the_derivative_of_the_mean_loss() -> None:
     """Against central differences along random directions."""
     module, base = network()

@@ -89,7 +89,6 @@ def test_batches_of_one_sample_are_refused_where_a_client_has_them() -> None:
     for batching, num, match in (
         (Batching(4), sizes, rf"which client 1 has with its 9 samples \({merge}\), fails"),
         (Batching(1), sizes, rf"which client 0 has .*\({more}; {merge}\)"),
-        (Batching(1, "drop"), sizes, rf"\({more}\)"),
         (Batching(4), np.array([8, 1, 5]), rf"client 1 has with its 1 sample \({merge}; {two}\)"),
         (Batching(4, "merge"), np.array([8, 1, 5]), rf"client 1 has .*\({two}\)"),
     ):
