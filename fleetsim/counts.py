@@ -53,7 +53,8 @@ class Batching(NamedTuple):
     def size_of(self, batch: Count, num_samples: Count) -> Count:
         """Return the samples of a batch of an epoch; 0 is the first."""
         is_last = batch + 1 == self.num_batches(num_samples)
-        return self.size + is_last * (self.num_used(num_samples) - (batch + 1) * self.size)
+        more: Count = is_last * (self.num_used(num_samples) - (batch + 1) * self.size)
+        return self.size + more
 
     def largest(self, num_samples: Count) -> Count:
         """Return the samples of the largest batch of an epoch; 0 without samples."""

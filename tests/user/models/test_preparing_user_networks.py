@@ -17,6 +17,7 @@ from fleetsim.learning.data.digits import DigitsSettings
 from fleetsim.learning.local.optimizer_settings import SgdSettings
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.partition.dirichlet import DirichletSettings
+from fleetsim.learning.partition.iid import IidSettings
 from fleetsim.training.preparation import prepare_task
 from fleetsim.training.prepared_task import PreparedTask, TaskRequest
 from fleetsim.training.settings import TaskSettings, TrainerSettings
@@ -41,8 +42,8 @@ def prepared(
     dataset = DigitsSettings() if train else BlankSettings(input_shape=(1, 8, 8))
     # A plug-in extends the scenario's class; here the task is put together unchecked.
     model: Any = given(make)
-    parts = {"partition": DirichletSettings(alpha=alpha, min_samples=2)} if alpha else {}
-    task = TaskSettings.model_construct(dataset=dataset, model=model, local=local, **parts)
+    split = DirichletSettings(alpha=alpha, min_samples=2) if alpha else IidSettings()
+    task = TaskSettings.model_construct(dataset=dataset, model=model, local=local, partition=split)
     request = TaskRequest(
         task=task,
         trainer=trainer or TrainerSettings(),
@@ -152,6 +153,7 @@ def test_batch_norm_trains_clients_of_any_size_unless_single_samples_are_kept(se
         task = prepared(make, seed=seed, clients=50, alpha=0.5, last_batch=last)
         assert (task.num_samples % 8 == 1).any()
         for result in results_of(task, TRAIN, 50):
+            assert result.vector is not None
             assert np.isfinite(result.vector).all()
             assert not same(result.vector, task.parameters)
 
