@@ -30,7 +30,6 @@ def test_an_epoch_is_cut_into_batches_of_four_and_the_last(last, expected):
     assert batching.num_used(nums).tolist() == list(map(sum, sizes))
     assert batching.largest(nums).tolist() == [max(each, default=0) for each in sizes]
     assert batching.most == (7 if last == "merge" else 4)
-    assert Batching(1, last).sizes(3) == [1, 1, 1]
 
 
 @given(st.integers(0, 5_000_000), st.integers(0, 6), counts)

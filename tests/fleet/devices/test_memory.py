@@ -59,7 +59,7 @@ def test_who_has_exactly_enough_is_not_short():
     spare_byte = memory.spare_byte(COST, num_samples=samples, batching=Batching(4))
 
     assert spare_byte.tolist() == [-1.0, 0.0, 1.0]
-    # The rest of 9 samples makes a batch of 5 where it is merged; of 7 all are one batch.
+    # Merged batches of 5, 7 and 4 samples are the largest.
     merged = memory.spare_byte(COST, num_samples=np.array([9, 7, 4]), batching=Batching(4, "merge"))
     needs = needed_byte(ENGINES["mnn"], STEP, np.array([5, 7, 4]))
     assert merged.tolist() == (free - needs).tolist()
