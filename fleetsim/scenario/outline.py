@@ -11,6 +11,7 @@ from fleetsim.training.settings import TaskSettings
 from fleetsim.units import S_PER_DAY
 
 _MOST_DEVICES = 6
+_LAST_BATCHES = {"keep": "", "drop": ", the rest dropped", "merge": ", the rest merged"}
 _HASH_LENGTH = 8
 
 
@@ -35,7 +36,7 @@ def _task(task: TaskSettings) -> str:
     )
     return (
         f"data {task.dataset.kind}, partition {task.partition.kind}, model {task.model.kind},"
-        f" {length} in batches of {local.batch_size}"
+        f" {length} in batches of {local.batch_size}{_LAST_BATCHES[local.last_batch]}"
     )
 
 

@@ -82,7 +82,7 @@ def run(scenario: Scenario, settings: RunSettings) -> Run:
         fleet.memory.spare_byte(
             prepared.cost,
             num_samples=prepared.num_samples,
-            batch_size=scenario.task.local.batch_size,
+            batching=scenario.task.local.batching,
         )
     unmet = unmet_deadline(scenario, fleet, prepared)
     on_note = settings.on_note or (lambda line: None)
@@ -116,7 +116,7 @@ def run(scenario: Scenario, settings: RunSettings) -> Run:
                     steps=scenario.task.local.steps,
                     clock_fraction=scenario.task.local.clock_fraction,
                 ),
-                batch_size=scenario.task.local.batch_size,
+                batching=scenario.task.local.batching,
                 upload_byte=prepared.upload_byte(scenario.server.compression),
                 learning_rate_at=scenario.task.local.optimizer.learning_rate_at,
                 trainer=prepared.trainer,

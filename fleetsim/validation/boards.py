@@ -4,6 +4,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from fleetsim.contracts import FloatArray, ModelCost, Work, WorkKind
+from fleetsim.counts import Batching
 from fleetsim.fleet.devices.compute import lay_out_computations, unloaded_s
 from fleetsim.fleet.devices.profile import DeviceProfile, load_device
 from fleetsim.report.figures import style
@@ -31,7 +32,7 @@ def nano_round(device: str) -> tuple[float, float, DeviceProfile]:
     profile = load_device(device)
     work = Work(WorkKind.TRAIN, epochs=_EPOCHS)
     work_s = unloaded_s(
-        profile.compute, RESNET18, work, num_samples=np.array([_SAMPLES]), batch_size=_BATCH
+        profile.compute, RESNET18, work, num_samples=np.array([_SAMPLES]), batching=Batching(_BATCH)
     )
     above_idle_w = np.array([profile.power.train_above_idle_w])
     timelines = lay_out_computations(
@@ -58,7 +59,7 @@ def bert_batch_s(device: str, depth: int = _BLOCKS) -> float:
         )
         work = Work(kind, epochs=1) if kind is WorkKind.TRAIN else Work(kind)
         return float(
-            unloaded_s(compute, cost, work, num_samples=samples, batch_size=_BERT_BATCH)[0]
+            unloaded_s(compute, cost, work, num_samples=samples, batching=Batching(_BERT_BATCH))[0]
         )
 
     if depth == 0:
