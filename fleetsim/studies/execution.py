@@ -89,6 +89,7 @@ def execute(
     complete runs after an interrupt.
     """
     with store.locked(study.settings.name):
+        store.save_study_file(study.settings.name, study.to_yaml())
         failures: dict[str, str] = {}
         try:
             runs = {planned.key: planned for planned in study.runs}

@@ -3,7 +3,7 @@
 ```
 HOME/study-runs/NAME-KEY16/            a run folder, shared by all studies that need this run
 HOME/study-runs/NAME-KEY16.damaged/    a damaged one, set aside; then .damaged-2, .damaged-3 ...
-HOME/studies/NAME/                     the study's own folder: its page, tables and failures
+HOME/studies/NAME/                     the study's own folder: study.yaml, page, tables, failures
 ```
 """
 
@@ -23,6 +23,7 @@ from fleetsim.record.saved_run import Run
 from fleetsim.studies.planned_run import PlannedRun, require_planned
 
 HOME = RUNS
+STUDY_FILE = "study.yaml"
 _FAILURES = "failures.json"
 _KEY_LENGTH = 16
 _ELSEWHERE = "choose another place with --home"
@@ -150,6 +151,11 @@ class RunStore:
     def study_folder(self, name: str) -> Path:
         """Return the folder of a study, which need not exist."""
         return self.home / "studies" / name
+
+    def save_study_file(self, name: str, text: str) -> None:
+        """Replace the study file as executed, beside the results."""
+        path = self.study_folder(name) / STUDY_FILE
+        atomic_files.write(path, text.encode(), hint=_ELSEWHERE)
 
     def failures(self, name: str) -> dict[str, str]:
         """Return why runs of a study failed in its last execution, by key."""

@@ -95,6 +95,13 @@ class Study:
         data = self.settings.model_dump() | {"seeds": list(seeds)}
         return replace(self, settings=StudySettings.model_validate(data))
 
+    def to_yaml(self) -> str:
+        """Return the study as executed, with every default, as YAML that makes the same runs."""
+        words = ["fleetsim study run study.yaml"]
+        words += [f"--plugin {plugin.name}" for plugin in self.plugins]
+        data = self.settings.model_dump(mode="json") | {"baseline": self.settings.baseline_arm}
+        return f"# The study as executed. Again: {' '.join(words)}\n{strict_yaml.dump(data)}"
+
     def _planned(self, condition: str, arm: str, seed: int) -> PlannedRun:
         scenario, train = self.cells[condition, arm].with_seed(seed), self.settings.train
         return PlannedRun(condition, arm, seed, scenario, train, run_key(scenario, train=train))
@@ -131,6 +138,11 @@ def load_study(
     plugins = load_plugins(plugin)
     cells = _cells(settings, document, conditions, base, plugins)
     _check_cells(settings, document, cells)
+    # So that the study can be executed from another folder.
+    places = {"scenario": _absolute(base, "scenarios")}
+    if settings.prices is not None:
+        places["prices"] = _absolute(_beside(settings.prices, "prices", document), "prices")
+    settings = settings.model_copy(update=places)
     return Study(settings, document.source, plugins, priced, conditions, cells)
 
 
@@ -159,6 +171,10 @@ def _beside(name: str, kind: bundled.Kind, document: Document) -> str:
     """Return a name, as a path if it is that of a file beside the study file."""
     file = bundled.find(kind, name, beside=document.folder) if name else None
     return name if file is None or name in bundled.names(kind) else str(file)
+
+
+def _absolute(name: str, kind: bundled.Kind) -> str:
+    return name if name in bundled.names(kind) else str(Path(name).resolve())
 
 
 def _conditions(settings: StudySettings, document: Document) -> Iterator[StudyCondition]:

@@ -10,6 +10,8 @@ from typing import Literal, get_args
 
 import pandas as pd
 
+from fleetsim.report.pages.setup import SetupBlock
+
 Currency = Literal["rounds", "seconds", "joules", "dollars", "grams"]
 CURRENCIES: tuple[Currency, ...] = get_args(Currency)
 """Currencies of costs, in the order in which they are shown."""
@@ -31,6 +33,7 @@ class StudyHeader:
     conditions: tuple[str, ...] = ("",)
     notes: tuple[str, ...] = ()
     """Sentences that the reader must know, such as draws of the devices' errors."""
+    setup: SetupBlock = field(default_factory=SetupBlock)
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,19 +86,82 @@ def test_the_most_over_commitment_that_a_message_names_is_accepted():
     load("quickstart", ["server.cohort=7", "server.over_commit=7.1428"])
 
 
-def outlined(name, overrides=(), **keys):
-    lines = outline(load(name, overrides, **keys))
+def outlined(name, overrides=()):
+    lines = outline(load(name, overrides))
     return dict(line.split(None, 1) for line in lines)
 
 
-def test_the_outline_names_what_closes_rounds_and_every_rule_that_ends_a_run():
-    by_answers = outlined("quickstart-fedbuff", {"server.deadline_s": 60})
-    by_time = outlined("quickstart-fedbuff", {"server.buffer_size": None, "server.window_s": 2.5})
-    ends = outlined("quickstart", stop={"accuracy": 0.9, "energy_j": 2e6, "time_s": 7200})
+def test_the_outline_of_quickstart_by_hand():
+    lines = outlined("quickstart")
 
-    assert by_answers["server"] == (
-        "buffered, 12 clients at work, a round every 8 answers, selector random, aggregator"
-        " fedbuff, deadline 60 s"
-    )
-    assert ", a round every 2.5 s, " in by_time["server"]
-    assert ends["stop"] == "accuracy 0.9 or 2e+06 J or 7200 s of virtual time"
+    assert lines.pop("run").startswith("seed 1, folder runs/quickstart-")
+    assert lines == {
+        "data": "digits",
+        "partition": "dirichlet, alpha 0.5, min_samples 5, when_short redraw",
+        "model": "2nn, hidden [200, 200]",
+        "training": "sgd, learning_rate 0.05, batches of 8, 5 epochs, clock_fraction 1",
+        # 12.5, 7.5, 10, 5, 7.5 and 7.5; the first two halves are rounded up.
+        "clients": "50 (13 pixel-6, 10 redmi-note-10, 8 oneplus-10-pro, 7 jetson-nano-cpu,"
+        " 7 t2.small, 5 realme-q3s)",
+        "network": "fading, unmetered_radio wifi, metered_radio lte, bandwidth_hz 5000000,"
+        " fading rayleigh",
+        "people": "trace people-week, starts_at_s 68400",
+        "server": "synchronous",
+        "cohort": "8, over-commitment 1.25",
+        "deadline": "3 s",
+        "selector": "random, weights uniform, slot_rounds 1",
+        "aggregator": "fedavg, weights samples",
+        "evaluation": "every_rounds 1",
+        "stop": "80 rounds or 365 days of virtual time",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "overrides", "label", "line"),
+    [
+        ("quickstart-fedbuff", {}, "server", "buffered, a round every 8 answers"),
+        ("quickstart-fedbuff", {}, "cohort", "12 clients at work"),
+        ("quickstart-fedbuff", {}, "deadline", "none"),
+        (
+            "quickstart-fedbuff",
+            {"server.buffer_size": None, "server.window_s": 2.5},
+            "server",
+            "buffered, a round every 2.5 s",
+        ),
+        (
+            "quickstart",
+            {"stop": {"accuracy": 0.9, "energy_j": 2e6, "time_s": 7200}},
+            "stop",
+            "accuracy 0.9 or 2e+06 J or 7200 s of virtual time",
+        ),
+        (
+            "quickstart",
+            {
+                "task.local": {
+                    "steps": 7,
+                    "batch_size": 4,
+                    "proximal_mu": 0.1,
+                    "optimizer": {"kind": "sgd", "learning_rate": 0.1, "momentum": 0.9},
+                }
+            },
+            "training",
+            "sgd, learning_rate 0.1, momentum 0.9, batches of 4, 7 SGD steps, proximal_mu 0.1,"
+            " clock_fraction 1",
+        ),
+        ("quickstart", {"fleet.usage": {}}, "people", "none"),
+        (
+            "quickstart",
+            {"fleet.devices": {"t2.small": 1}, "fleet.crash_per_hour": 0.5},
+            "clients",
+            "50 (50 t2.small), crash_per_hour 0.5",
+        ),
+        (
+            "quickstart",
+            {"server.compression": {"kind": "top-k", "fraction": 0.1}},
+            "aggregator",
+            "fedavg, weights samples, compression (top-k, fraction 0.1)",
+        ),
+    ],
+)
+def test_a_line_of_the_outline_has_what_is_on(name, overrides, label, line):
+    assert outlined(name, overrides)[label] == line
