@@ -98,7 +98,7 @@ class Study:
     def to_yaml(self) -> str:
         """Return the study as executed, with every default, as YAML that makes the same runs."""
         words = ["fleetsim study run study.yaml"]
-        words += [f"--plugin {plugin.name}" for plugin in self.plugins]
+        words += [f"--plugin {plugin.kind.name}={plugin.name}" for plugin in self.plugins]
         data = self.settings.model_dump(mode="json") | {"baseline": self.settings.baseline_arm}
         return f"# The study as executed. Again: {' '.join(words)}\n{strict_yaml.dump(data)}"
 

@@ -45,7 +45,12 @@ def setup_block(study: Study, store: RunStore) -> SetupBlock:
     baseline = study.cells[study.conditions[0].label, settings.baseline_arm]
     return SetupBlock(
         merged([{"scenario": settings.scenario}, *cells, plan, *map(made_by, manifests.values())]),
-        [("Overrides of the scenario, which are all that runs differ in.", _overrides(study))],
+        [
+            (
+                "Overrides of the scenario: all that runs differ in besides their seeds.",
+                _overrides(study),
+            )
+        ],
         [
             ("The study file, as executed", study.to_yaml()),
             (f"The scenario of {settings.baseline_arm}, with every default", baseline.to_yaml()),
