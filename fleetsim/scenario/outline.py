@@ -4,27 +4,22 @@ It is made of the resolved scenario as plain data, so that the pages of runs of 
 it too. Keys that are null, false, 0 or `none` are left out of a line.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 from typing import Any
 
 from fleetsim.fleet.devices.assignment import device_counts
-from fleetsim.quoting import counted
 from fleetsim.scenario.settings import Scenario
 from fleetsim.schema.strict_yaml import shown
 from fleetsim.units import S_PER_DAY
 
 _MOST_DEVICES = 12
 _HASH_LENGTH = 8
-_OFF_KINDS = ("none", "of-model")
-_LENGTH = ("optimizer", "batch_size", "epochs", "steps")
-_SPREAD = ("unit_spread_sigma", "heterogeneity", "uncertainty", "crash_per_hour")
-_CHANNEL = (
-    *("kind", "trace", "unmetered_radio", "metered_radio", "bandwidth_hz", "fading"),
-    *("shadowing_sd_db", "rate"),
-)
-_USAGE = ("trace", "synthetic", "starts_at_s", "pair")
-_UPDATES = ("compression", "max_update_norm", "privacy", "secure_aggregation")
+_SPREAD = "unit_spread_sigma heterogeneity uncertainty crash_per_hour"
+_CHANNEL = "kind trace unmetered_radio metered_radio bandwidth_hz fading shadowing_sd_db rate"
+_USAGE = "trace synthetic starts_at_s pair"
+_ROUNDS = "cohort over_commit minimum_reports concurrency buffer_size window_s"
+_UPDATES = "compression max_update_norm privacy secure_aggregation"
 
 
 def outline(scenario: Scenario) -> list[str]:
@@ -43,31 +38,35 @@ def setup_of(data: Mapping[str, Any], *, num_parameters: int | None = None) -> d
     The number of trained parameters is that of its network, where it is known.
     """
     task, fleet, server = data["task"], data["fleet"], data["server"]
-    return {
-        "data": _form(task.get("dataset")),
-        "partition": _form(task.get("partition")),
-        "model": _form(task.get("model")),
-        "parameters": f"{num_parameters:,} trained" if num_parameters else "",
-        "training": ", ".join(_training(task.get("local") or {})),
-        "clients": ", ".join(_clients(fleet)),
-        "network": _joined(
-            _form(_some(fleet.get("channel"), _CHANNEL)), _form(_some(fleet, ("network",)))
-        ),
-        "people": _form(_some(fleet.get("usage"), _USAGE)) or "none",
-        **_server(server),
-        "selector": _form(server.get("selector")),
-        "aggregator": _joined(_form(server.get("aggregator")), _form(_some(server, _UPDATES))),
-        "evaluation": _form(data.get("evaluate")),
-        "stop": " or ".join(_stops(data["stop"])),
+    local, deadline_s = task.get("local", {}), server.get("deadline_s")
+    steps = {key: value for key, value in local.items() if key != "optimizer"}
+    lines = {
+        "data": [task.get("dataset")],
+        "partition": [task.get("partition")],
+        "model": [task.get("model")],
+        "parameters": [f"{num_parameters:,} trained" if num_parameters else ""],
+        "training": [local.get("optimizer"), steps],
+        "clients": [_clients(fleet), _some(fleet, _SPREAD)],
+        "network": [_some(fleet.get("channel"), _CHANNEL), _some(fleet, "network")],
+        "people": [_form(_some(fleet.get("usage"), _USAGE)) or "none"],
+        "server": [server.get("mode", "synchronous"), _some(server, _ROUNDS)],
+        "deadline": ["none" if deadline_s is None else f"{deadline_s:g} s"],
+        "selector": [server.get("selector")],
+        "aggregator": [server.get("aggregator"), _some(server, _UPDATES)],
+        "evaluation": [data.get("evaluate")],
+        "stop": [" or ".join(_stops(data["stop"]))],
     }
+    return {label: ", ".join(filter(None, map(_form, parts))) for label, parts in lines.items()}
 
 
-def _form(data: Mapping[str, Any] | None) -> str:
-    """Return a mapping as text: its kind, then its keys that are on.
+def _form(data: Mapping[str, Any] | str | None) -> str:
+    """Return a mapping as text: its kind, then its keys that are on; text stays.
 
     >>> _form({"kind": "sgd", "learning_rate": 0.05, "momentum": 0.0, "decay": {"kind": "none"}})
     'sgd, learning_rate 0.05'
     """
+    if isinstance(data, str):
+        return data
     on = {key: value for key, value in (data or {}).items() if not _is_off(value)}
     kind = [str(on.pop("kind"))] if "kind" in on else []
     return ", ".join([*kind, *(f"{key} {_value(value)}" for key, value in on.items())])
@@ -75,7 +74,7 @@ def _form(data: Mapping[str, Any] | None) -> str:
 
 def _is_off(value: Any) -> bool:
     if isinstance(value, Mapping):
-        return value.get("kind") in _OFF_KINDS or all(map(_is_off, value.values()))
+        return value.get("kind") in ("none", "of-model") or all(map(_is_off, value.values()))
     return not value
 
 
@@ -91,62 +90,19 @@ def _value(value: Any) -> str:
             return shown(value)
 
 
-def _some(data: Mapping[str, Any] | None, keys: Iterable[str]) -> dict[str, Any]:
-    return {key: data[key] for key in keys if key in data} if data else {}
+def _some(data: Mapping[str, Any] | None, keys: str) -> dict[str, Any]:
+    return {key: data[key] for key in keys.split() if key in data} if data else {}
 
 
-def _joined(*parts: str) -> str:
-    return ", ".join(filter(None, parts))
-
-
-def _training(local: Mapping[str, Any]) -> Iterator[str]:
-    if "optimizer" in local:
-        yield _form(local["optimizer"])
-    if "batch_size" in local:
-        yield f"batches of {local['batch_size']}"
-    if local.get("epochs") is not None:
-        yield counted(local["epochs"], "epoch")
-    elif local.get("steps") is not None:
-        yield f"{local['steps']} SGD steps"
-    others = _form({key: value for key, value in local.items() if key not in _LENGTH})
-    if others:
-        yield others
-
-
-def _clients(fleet: Mapping[str, Any]) -> Iterator[str]:
+def _clients(fleet: Mapping[str, Any]) -> str:
     shares = fleet["devices"]
     numbers = device_counts(shares, size=fleet["size"]).tolist()
     counts = sorted(zip(shares, numbers, strict=True), key=lambda pair: -pair[1])
     # Devices of the user's own are named by path.
-    kinds = [
-        f"{number:,} {PurePath(name).name.removesuffix('.yaml')}"
-        for name, number in counts[:_MOST_DEVICES]
-    ]
-    if len(counts) > _MOST_DEVICES:
-        kinds.append(f"{len(counts) - _MOST_DEVICES} more kinds")
-    yield f"{fleet['size']:,} ({', '.join(kinds)})"
-    spread = _form(_some(fleet, _SPREAD))
-    if spread:
-        yield spread
-
-
-def _server(server: Mapping[str, Any]) -> dict[str, str]:
-    """Return how rounds are closed, of whom, and after how long."""
-    deadline_s = server.get("deadline_s")
-    deadline = "none" if deadline_s is None else f"{deadline_s:g} s"
-    if server.get("mode") == "buffered":
-        size = server.get("buffer_size")
-        closes = f"{server['window_s']:g} s" if size is None else f"{size} answers"
-        clients = f"{server['concurrency']:,} clients at work"
-        return {
-            "server": f"buffered, a round every {closes}",
-            "cohort": clients,
-            "deadline": deadline,
-        }
-    over_commit = server.get("over_commit", 1.0)
-    more = f", over-commitment {over_commit:g}" if over_commit > 1.0 else ""
-    cohort = f"{server['cohort']:,}{more}"
-    return {"server": "synchronous", "cohort": cohort, "deadline": deadline}
+    kinds = [f"{number:,} {PurePath(name).name.removesuffix('.yaml')}" for name, number in counts]
+    if len(kinds) > _MOST_DEVICES:
+        kinds[_MOST_DEVICES:] = [f"{len(kinds) - _MOST_DEVICES} more kinds"]
+    return f"{fleet['size']:,} ({', '.join(kinds)})"
 
 
 def _stops(stop: Mapping[str, Any]) -> Iterator[str]:

@@ -29,7 +29,7 @@ from fleetsim.studies import evidence
 from fleetsim.studies.backends import Backend, LocalProcesses, RemoteTasks
 from fleetsim.studies.display import Lines, watch_from_python
 from fleetsim.studies.execution import Watcher, execute
-from fleetsim.studies.run_store import HOME, STUDY_FILE, RunStore
+from fleetsim.studies.run_store import HOME, RunStore
 from fleetsim.studies.run_tables import RunTables, tables_of
 from fleetsim.studies.settings import WHOLE_RUN, StudySettings
 from fleetsim.studies.study import Study, load_study
@@ -127,7 +127,7 @@ class StudyResult:
         if folder is not None:
             target = paths.local(folder)
         page = write_page(self._page_tables(), self._header(), target, formats=formats, latex=latex)
-        atomic_files.write(target / STUDY_FILE, self.study.to_yaml().encode())
+        self.study.save(target)
         for name in _CSV:
             frame: pd.DataFrame = getattr(self, name)
             atomic_files.write(target / f"{name}.csv", csv_text.encoded(frame))

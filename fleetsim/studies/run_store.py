@@ -23,7 +23,6 @@ from fleetsim.record.saved_run import Run
 from fleetsim.studies.planned_run import PlannedRun, require_planned
 
 HOME = RUNS
-STUDY_FILE = "study.yaml"
 _FAILURES = "failures.json"
 _KEY_LENGTH = 16
 _ELSEWHERE = "choose another place with --home"
@@ -151,11 +150,6 @@ class RunStore:
     def study_folder(self, name: str) -> Path:
         """Return the folder of a study, which need not exist."""
         return self.home / "studies" / name
-
-    def save_study_file(self, name: str, text: str) -> None:
-        """Replace the study file as executed, beside the results."""
-        path = self.study_folder(name) / STUDY_FILE
-        atomic_files.write(path, text.encode(), hint=_ELSEWHERE)
 
     def failures(self, name: str) -> dict[str, str]:
         """Return why runs of a study failed in its last execution, by key."""

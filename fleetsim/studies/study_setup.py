@@ -14,9 +14,9 @@ from fleetsim.report.pages.setup import SetupBlock, made_by, merged
 from fleetsim.report.quantities import some
 from fleetsim.scenario import setup_of
 from fleetsim.schema.strict_yaml import shown
-from fleetsim.studies.run_store import STUDY_FILE, RunStore
+from fleetsim.studies.run_store import RunStore
 from fleetsim.studies.settings import WHOLE_RUN
-from fleetsim.studies.study import Study
+from fleetsim.studies.study import STUDY_FILE, Study
 
 _MOST_NAMED = 4
 _MOST_SEEDS = 20
@@ -31,11 +31,10 @@ def setup_block(study: Study, store: RunStore) -> SetupBlock:
         for planned in study.runs
         if planned.key in manifests
     }
-    budgets = settings.budgets.model_dump() if settings.budgets is not None else {}
     plan = {
         "seeds": some([str(seed) for seed in settings.seeds], _MOST_SEEDS, ", "),
         "targets": ", ".join(target.label for target in settings.all_targets) or WHOLE_RUN,
-        "budgets": _changes(budgets) if budgets else "",
+        "budgets": "" if settings.budgets is None else _changes(settings.budgets.model_dump()),
         "prices": "" if study.prices is None else study.prices.title,
     }
     cells = [
@@ -45,16 +44,11 @@ def setup_block(study: Study, store: RunStore) -> SetupBlock:
     baseline = study.cells[study.conditions[0].label, settings.baseline_arm]
     return SetupBlock(
         merged([{"scenario": settings.scenario}, *cells, plan, *map(made_by, manifests.values())]),
-        [
-            (
-                "Overrides of the scenario: all that runs differ in besides their seeds.",
-                _overrides(study),
-            )
-        ],
-        [
-            ("The study file, as executed", study.to_yaml()),
-            (f"The scenario of {settings.baseline_arm}, with every default", baseline.to_yaml()),
-        ],
+        {"Overrides of the scenario: what runs differ in besides their seeds.": _overrides(study)},
+        {
+            "The study file, as executed": study.to_yaml(),
+            f"The scenario of {settings.baseline_arm}, with every default": baseline.to_yaml(),
+        },
         STUDY_FILE,
     )
 
@@ -63,8 +57,8 @@ def _overrides(study: Study) -> Table:
     settings = study.settings
     rows = [("all runs", _changes(settings.overrides))]
     for arm, changes in settings.arms.items():
-        is_baseline = arm == settings.baseline_arm
-        rows.append((f"{arm} (baseline)" if is_baseline else arm, _changes(changes)))
+        role = " (baseline)" if arm == settings.baseline_arm else ""
+        rows.append((f"{arm}{role}", _changes(changes)))
     for key, levels in settings.vary.items():
         if isinstance(levels, dict):
             rows += [(f"{key} = {label}", _changes(of)) for label, of in levels.items()]

@@ -100,8 +100,7 @@ def write(comparison: RunComparison, folder: str | Path, formats: Sequence[str] 
     number = len(comparison.entries)
     names = ", ".join(dict.fromkeys(run.manifest.name for run in comparison.runs.values()))
     heading = f"{names}: {'one run' if number == 1 else f'{number} runs side by side'}"
-    differing = [str(difference) for difference in comparison.differences]
-    table = differences_table(comparison)
+    differing, keys_table = [*map(str, comparison.differences)], differences_table(comparison)
     keys = "Keys of the resolved scenarios that differ; - is a key that a run does not have."
     path = folder / f"{STEM}.html"
     markup.write_static(
@@ -109,13 +108,9 @@ def write(comparison: RunComparison, folder: str | Path, formats: Sequence[str] 
         "compare.html.j2",
         title=f"{heading} - fleetsim",
         heading=heading,
-        question=(
-            f"The scenarios differ in {some(differing, MAX_KEYS)}."
-            if differing
-            else "The scenarios do not differ."
-        ),
+        question=f"The scenarios differ in {some(differing, MAX_KEYS) or 'no key'}.",
         setup=SetupBlock(
-            facts_of_runs(comparison.runs.values()), [(keys, table)] if table.rows else []
+            facts_of_runs(comparison.runs.values()), {keys: keys_table} if keys_table.rows else {}
         ),
         worlds=worlds_message(comparison) if comparison.world_differences else "",
         evidence=NO_EVIDENCE if comparison.evidence else "",

@@ -12,7 +12,6 @@ VERSIONS = ("fleetsim", "torch", "numpy", "python")
 """Versions of the block; the manifest has more."""
 _FEATURES = ("system", "processor", "torch_device")
 _MOST_VALUES = 6
-_HASH_LENGTH = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +20,10 @@ class SetupBlock:
 
     facts: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Facts by label, each with the values of all runs."""
-    tables: Sequence[tuple[str, Table]] = ()
-    """Tables with their captions."""
-    texts: Sequence[tuple[str, str]] = ()
-    """Files with their headings, folded."""
+    tables: Mapping[str, Table] = field(default_factory=dict)
+    """Tables by caption."""
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """Files by heading, folded."""
     file: str = ""
     """Name of a file beside the page that repeats it all; empty: none."""
 
@@ -59,22 +58,19 @@ def merged(several: Iterable[Mapping[str, str]]) -> dict[str, list[str]]:
     for facts in several:
         for label, value in facts.items():
             values.setdefault(label, {}).update({value: None} if value else {})
-    return {label: _first(list(each)) for label, each in values.items() if each}
-
-
-def _first(values: list[str]) -> list[str]:
-    more = [f"and {len(values) - _MOST_VALUES} more"] if len(values) > _MOST_VALUES else []
-    return values[:_MOST_VALUES] + more
+    return {
+        label: [*each][:_MOST_VALUES]
+        + ([f"and {len(each) - _MOST_VALUES} more"] if len(each) > _MOST_VALUES else [])
+        for label, each in values.items()
+        if each
+    }
 
 
 def _plugin(plugin: PluginRecord) -> str:
-    version = "" if plugin.version is None else f" {plugin.version}"
-    source = plugin.source_sha256
-    return f"{plugin.kind} {plugin.name}{version}" + (
-        "" if source is None else f" (SHA-256 {source[:_HASH_LENGTH]})"
-    )
+    version, source = plugin.version or "unknown", (plugin.source_sha256 or "unknown")
+    return f"{plugin.kind} {plugin.name} (version {version}, SHA-256 {source[:12]})"
 
 
 def _platform(platform: PlatformRecord) -> str:
     known = [platform.features[name] for name in _FEATURES if name in platform.features]
-    return f"{platform.id} ({', '.join(known)})" if known else platform.id
+    return f"{platform.id} ({', '.join(known)})"

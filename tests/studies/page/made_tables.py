@@ -40,8 +40,8 @@ def made_header(
         conditions=CONDITIONS if varied else ("",),
         setup=SetupBlock(
             {"deadline": ["60 s", "600 s"]},
-            [("Overrides", Table(("runs", "overrides"), [(SCRIPT_NAME, f"a: {REASON}")]))],
-            [("The study file", f"</pre>{SCRIPT_NAME}")],
+            {"Overrides": Table(("runs", "overrides"), [(SCRIPT_NAME, f"a: {REASON}")])},
+            {"The study file": f"</pre>{SCRIPT_NAME}"},
             "study.yaml",
         ),
         notes=("Device figures are drawn anew for each seed (inferred 30 %, measured 5 %).",),
