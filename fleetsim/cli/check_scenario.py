@@ -32,10 +32,10 @@ def validate(
         bool, typer.Option("--full", help="Print the whole scenario as YAML, with every default.")
     ] = False,
 ) -> None:
-    """Check a scenario without running it, and say in five lines what it asks for.
+    """Check a scenario without running it, and say line by line what it asks for.
 
-    A network or loss of your own is tried on the data set, and a sixth line names its trainer. A
-    seventh says how many bytes of a network are trained, frozen and buffers.
+    A network or loss of your own is tried on the data set, and a line names its trainer. Another
+    says how many bytes of a network are trained, frozen and buffers.
     """
     loaded = load(scenario, set_, seed, plugin)
     loaded.build_selector()

@@ -136,8 +136,8 @@ def status(
 
     The tables of complete runs are compared with their digests; damaged runs are named, too.
     """
-    from fleetsim.studies.mixed_platforms import mixtures
     from fleetsim.studies.run_store import RunStore
+    from fleetsim.studies.study_setup import mixtures
 
     loaded = _load(study, set_, plugin)
     store = RunStore(home)

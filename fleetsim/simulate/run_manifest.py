@@ -77,6 +77,7 @@ def manifest_of(
         scenario,
         platform,
         name=scenario.name,
+        num_parameters=prepared.cost.num_parameters,
         trainer=prepared.trainer_kind,
         trainer_reason=prepared.trainer_reason,
         plugins=tuple(

@@ -9,7 +9,7 @@
 - `dask_cluster`: A Dask cluster as the place where the runs of a study are carried out.
 - `execution`: Execution of a study.
 - `display`: Progress of a study.
-- `mixed_platforms`: Notes on a study whose runs were made on several numerical platforms.
+- `study_setup`: Setup of a study for its page, and notes where its runs were made differently.
 - `costs`: Costs of a run until it reached an accuracy.
 - `run_tables`: Tables of the runs of a study, read from the run folders.
 - `evidence`: Evidence of a study.

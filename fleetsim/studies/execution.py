@@ -89,6 +89,7 @@ def execute(
     complete runs after an interrupt.
     """
     with store.locked(study.settings.name):
+        study.save(store.study_folder(study.settings.name))
         failures: dict[str, str] = {}
         try:
             runs = {planned.key: planned for planned in study.runs}

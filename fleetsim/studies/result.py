@@ -29,11 +29,11 @@ from fleetsim.studies import evidence
 from fleetsim.studies.backends import Backend, LocalProcesses, RemoteTasks
 from fleetsim.studies.display import Lines, watch_from_python
 from fleetsim.studies.execution import Watcher, execute
-from fleetsim.studies.mixed_platforms import mixtures
 from fleetsim.studies.run_store import HOME, RunStore
 from fleetsim.studies.run_tables import RunTables, tables_of
 from fleetsim.studies.settings import WHOLE_RUN, Metric, StudySettings
 from fleetsim.studies.study import Study, load_study
+from fleetsim.studies.study_setup import mixtures, setup_block
 from fleetsim.studies.study_tables import StudyHeader, StudyTables
 from fleetsim.user import PluginNames
 
@@ -178,6 +178,7 @@ class StudyResult:
         if folder is not None:
             target = paths.local(folder)
         page = write_page(self._page_tables(), self._header(), target, formats=formats, latex=latex)
+        self.study.save(target)
         for name in _CSV:
             frame: pd.DataFrame = getattr(self, name)
             atomic_files.write(target / f"{name}.csv", csv_text.encoded(frame))
@@ -221,6 +222,7 @@ class StudyResult:
             margin=settings.equivalence_margin,
             sweep_arm=study.arms[0] if self._is_sweep else None,
             notes=tuple(self._notes()),
+            setup=setup_block(study, RunStore(self.home)),
         )
 
     @property

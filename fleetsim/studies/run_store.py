@@ -3,7 +3,7 @@
 ```
 HOME/study-runs/NAME-KEY16/            a run folder, shared by all studies that need this run
 HOME/study-runs/NAME-KEY16.damaged/    a damaged one, set aside; then .damaged-2, .damaged-3 ...
-HOME/studies/NAME/                     the study's own folder: its page, tables and failures
+HOME/studies/NAME/                     the study's own folder: study.yaml, page, tables, failures
 ```
 """
 

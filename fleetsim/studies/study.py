@@ -12,7 +12,7 @@ from typing import Any
 from fleetsim import bundled
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.quoting import MAX_LINES, cut, listed, quoted
-from fleetsim.record import prices
+from fleetsim.record import atomic_files, prices
 from fleetsim.record.prices import Prices
 from fleetsim.scenario import WORLD, Scenario, load
 from fleetsim.schema import faults, overrides, strict_yaml
@@ -24,6 +24,7 @@ from fleetsim.studies.planned_run import PlannedRun, run_key
 from fleetsim.studies.settings import MOST_RUNS, Metric, StudySettings
 from fleetsim.user import Plugin, PluginNames, load_plugins
 
+STUDY_FILE = "study.yaml"
 _MOST_KEYS = 4
 
 
@@ -119,6 +120,17 @@ class Study:
         data = self.settings.model_dump() | {"seeds": list(seeds)}
         return replace(self, settings=StudySettings.model_validate(data))
 
+    def save(self, folder: Path) -> None:
+        """Write the study as executed into the folder of its results, as `STUDY_FILE`."""
+        atomic_files.write(folder / STUDY_FILE, self.to_yaml().encode())
+
+    def to_yaml(self) -> str:
+        """Return the study as executed, with every default, as YAML that makes the same runs."""
+        plugins = [f" --plugin {plugin.kind.name}={plugin.name}" for plugin in self.plugins]
+        again = f"fleetsim study run {STUDY_FILE}{''.join(plugins)}"
+        data = self.settings.model_dump(mode="json") | {"baseline": self.settings.baseline_arm}
+        return f"# The study as executed. Again: {again}\n{strict_yaml.dump(data)}"
+
     def _planned(self, condition: str, arm: str, seed: int) -> PlannedRun:
         scenario, train = self.cells[condition, arm].with_seed(seed), self.settings.train
         return PlannedRun(condition, arm, seed, scenario, train, run_key(scenario, train=train))
@@ -155,6 +167,11 @@ def load_study(
     plugins = load_plugins(plugin)
     cells = _cells(settings, document, conditions, base, plugins)
     _check_cells(settings, document, cells)
+    # So that the study can be executed from another folder.
+    places = {"scenario": _absolute(settings.scenario, "scenarios", document)}
+    if settings.prices is not None:
+        places["prices"] = _absolute(settings.prices, "prices", document)
+    settings = settings.model_copy(update=places)
     study = Study(settings, document.source, plugins, priced, conditions, cells)
     if settings.baseline_level is not None and study.baseline_level is None:
         labels = ", ".join(condition.label for condition in conditions)
@@ -193,6 +210,12 @@ def _beside(name: str, kind: bundled.Kind, document: Document) -> str:
     """Return a name, as a path if it is that of a file beside the study file."""
     file = bundled.find(kind, name, beside=document.folder) if name else None
     return name if file is None or name in bundled.names(kind) else str(file)
+
+
+def _absolute(name: str, kind: bundled.Kind, document: Document) -> str:
+    """Return a name, as an absolute path if it is that of a file and YAML can hold the path."""
+    path = str(Path(_beside(name, kind, document)).resolve())
+    return name if name in bundled.names(kind) or not path.isprintable() else path
 
 
 def _conditions(settings: StudySettings, document: Document) -> Iterator[StudyCondition]:

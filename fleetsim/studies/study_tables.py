@@ -10,6 +10,7 @@ from typing import get_args
 
 import pandas as pd
 
+from fleetsim.report.pages.setup import SetupBlock
 from fleetsim.studies.settings import EQUIVALENCE_MARGIN, Metric
 
 Currency = Metric
@@ -41,6 +42,7 @@ class StudyHeader:
     conditions: tuple[str, ...] = ("",)
     notes: tuple[str, ...] = ()
     """Sentences that the reader must know, such as draws of the devices' errors."""
+    setup: SetupBlock = field(default_factory=SetupBlock)
 
     @property
     def all_arms(self) -> tuple[str, ...]:

@@ -90,7 +90,7 @@ def test_a_closed_pipe_ends_in_silence(words, monkeypatch, command):
     [
         ("validate quickstart", "scenario.outline"),
         ("show trace people-week", "cli.bundled_files.sorted"),
-        ("study status quick --home runs", "studies.mixed_platforms.mixtures"),
+        ("study status quick --home runs", "studies.study_setup.mixtures"),
         ("selector show fedgcs-quick", "selector_training.break_even.facts_by_clients"),
         (
             "selector break-even fedgcs-quick --study learning-selectors-quick --arm fedgcs",

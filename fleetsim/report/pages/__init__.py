@@ -6,6 +6,7 @@
 - `comparison`: The page of runs side by side.
 - `comparison_tables`: Tables of a comparison, with a row per run.
 - `scenario_differences`: Differences between the scenarios of runs, labels of the runs.
+- `setup`: Setup block of a page.
 - `summary`: Summary of a run: totals, targets, outcomes and devices.
 - `measures`: Tables of the measures of papers on client selection.
 - `ledger_tables`: Tables of the energy ledger, of one run and of runs side by side.

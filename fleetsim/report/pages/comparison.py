@@ -30,6 +30,7 @@ from fleetsim.report.pages.comparison_tables import (
 )
 from fleetsim.report.pages.measures import ScoreBudgets
 from fleetsim.report.pages.run_figures import Drawn
+from fleetsim.report.pages.setup import SetupBlock, facts_of_runs
 from fleetsim.report.quantities import some
 
 __all__ = ["Entry", "RunComparison", "compare", "frame", "text_table", "write"]
@@ -99,12 +100,18 @@ def write(comparison: RunComparison, folder: str | Path, formats: Sequence[str] 
     number = len(comparison.entries)
     names = ", ".join(dict.fromkeys(run.manifest.name for run in comparison.runs.values()))
     heading = f"{names}: {'one run' if number == 1 else f'{number} runs side by side'}"
+    differing, keys_table = [*map(str, comparison.differences)], differences_table(comparison)
+    keys = "Keys of the resolved scenarios that differ; - is a key that a run does not have."
     path = folder / f"{STEM}.html"
     markup.write_static(
         path,
         "compare.html.j2",
         title=f"{heading} - fleetsim",
         heading=heading,
+        question=f"The scenarios differ in {some(differing, MAX_KEYS) or 'no key'}.",
+        setup=SetupBlock(
+            facts_of_runs(comparison.runs.values()), {keys: keys_table} if keys_table.rows else {}
+        ),
         worlds=worlds_message(comparison) if comparison.world_differences else "",
         evidence=NO_EVIDENCE if comparison.evidence else "",
         notes=comparison.notes,
@@ -112,7 +119,6 @@ def write(comparison: RunComparison, folder: str | Path, formats: Sequence[str] 
         pictures=run_figures.saved(_figures(comparison), folder, formats),
         tables=detail_tables(comparison),
         formats=[f".{name}" for name in dict.fromkeys(formats)],
-        differences=differences_table(comparison),
         runs=runs_table(comparison),
     )
     return path

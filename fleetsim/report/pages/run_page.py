@@ -13,6 +13,7 @@ from fleetsim.record.saved_run import Run
 from fleetsim.report import markup
 from fleetsim.report.markup import Table
 from fleetsim.report.pages import ledger_tables, measures, run_figures, summary
+from fleetsim.report.pages.setup import VERSIONS, SetupBlock, facts_of_runs
 from fleetsim.report.quantities import NOTHING
 from fleetsim.schema import strict_yaml
 
@@ -64,6 +65,7 @@ def write_report(
         name=run.manifest.name,
         subtitle=f"selector {kind}, seed {run.manifest.seed}, {summary.ending(run)}",
         banners=list(_banners(run)),
+        setup=SetupBlock(facts_of_runs([run])),
         numbers=summary.numbers(run, summary.totals(run)),
         notes=list(_notes(run)),
         targets=summary.targets_table(rounds, shown_targets),
@@ -156,11 +158,8 @@ def _versions(run: Run) -> Table:
         "scenario hash": manifest.scenario_hash,
         "world hash": manifest.world_hash,
     }
-    if manifest.platforms:
-        own["numerical platform"] = ", ".join(platform.id for platform in manifest.platforms)
     for plugin in manifest.plugins:
-        version = "" if plugin.version is None else f", version {plugin.version}"
-        own[f"{plugin.kind} plug-in"] = f"{plugin.name}{version}"
-        own[f"{plugin.kind} plug-in's file"] = plugin.source_sha256 or NOTHING
-    rows = [(str(key), str(value)) for key, value in {**own, **manifest.versions}.items()]
+        own[f"file of {plugin.kind} plug-in"] = plugin.source_sha256 or NOTHING
+    own |= {name: known for name, known in manifest.versions.items() if name not in VERSIONS}
+    rows = [(str(key), str(value)) for key, value in own.items()]
     return Table(("what", "value"), rows, is_text=True)

@@ -140,6 +140,9 @@ def test_a_comparison_is_a_page_a_table_and_a_figure(runs: list[Run], tmp_path: 
             for end in ("pdf", "svg")
         ),
     }
+    html = path.read_text()
+    assert "<p>The scenarios differ in server.selector.kind (random, oort).</p>" in html
+    assert "<dt>selector</dt><dd>random</dd><dd>oort, alpha 2, pacer (step_s 10)</dd>" in html
     assert list(read["label"]) == ["random", "oort"]
     assert list(read["time_to_0.6_s"]) == [20.0, 10.0]
     assert "20.0,200.0,2,40.0,400.0,4" in path.with_suffix(".csv").read_text()

@@ -81,6 +81,12 @@ def test_the_page_shows_the_run_and_its_ledger_and_no_costs_without_prices(
     for text in (run.manifest.digest, run.manifest.world_hash, "deadline_s: 45.0"):
         assert text in parsed.words
     assert "not complete" not in parsed.words
+    # The setup is visible, without a fold around it.
+    for label, words in (
+        ("clients", "40 (10 pixel-6, 10 realme-q3s, 10 jetson-nano-cpu, 10 t2.small)"),
+        ("versions", "fleetsim 0.1.0, python 3.11.0"),
+    ):
+        assert f"<dt>{label}</dt><dd>{words}</dd>" in html.partition("<details")[0]
     assert [attributes["href"] for attributes in parsed.all("a")] == [f"#{a}" for a in anchors]
     assert len(set(anchors)) == len(anchors) >= 8
     for row in ledger_tables.table(run.ledger()).rows:

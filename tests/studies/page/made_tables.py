@@ -9,6 +9,8 @@ import numpy as np
 import pandas as pd
 
 from fleetsim import rng
+from fleetsim.report.markup import Table
+from fleetsim.report.pages.setup import SetupBlock
 from fleetsim.studies import evidence
 from fleetsim.studies.study_tables import StudyHeader, StudyTables
 
@@ -36,6 +38,12 @@ def made_header(
         targets=TARGETS,
         factors={"deadline_s": LEVELS} if varied else {},
         conditions=CONDITIONS if varied else ("",),
+        setup=SetupBlock(
+            {"deadline": ["60 s", "600 s"]},
+            {"Overrides": Table(("runs", "overrides"), [(SCRIPT_NAME, f"a: {REASON}")])},
+            {"The study file": f"</pre>{SCRIPT_NAME}"},
+            "study.yaml",
+        ),
         notes=("Device figures are drawn anew for each seed (inferred 30 %, measured 5 %).",),
     )
 
