@@ -6,15 +6,15 @@ import os
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from enum import StrEnum
 from itertools import chain, product
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from fleetsim.cli import completion
-from fleetsim.cli.scenario_options import FormatOption, PluginOption
+from fleetsim.cli.scenario_options import DpiOption, FormatOption, PluginOption
 from fleetsim.cli.terminal import console, ended, note, say, tell
 
 if TYPE_CHECKING:
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from fleetsim.studies.backends import Backend
     from fleetsim.studies.result import StudyResult
     from fleetsim.studies.study import Study
+
+# Typer takes no list of literals.
+LatexSpread = StrEnum("LatexSpread", ["INTERVAL", "STD"])
 
 _MAX_JOBS = 1024
 _MAX_TIMEOUT_S = 1e9
@@ -173,22 +176,42 @@ def report(
         Path | None, typer.Option(help="Folder for the page; HOME/studies/NAME unless given.")
     ] = None,
     format_: FormatOption = None,
+    dpi: DpiOption = 300,
+    width: Annotated[
+        float,
+        typer.Option(
+            metavar="IN",
+            help="Width of figure files in inches: 3.5 a column, 7 two.",
+            min=2,
+            max=14,
+        ),
+    ] = 3.5,
     latex: Annotated[bool, typer.Option("--latex", help="Write tables for LaTeX, too.")] = False,
+    latex_spread: Annotated[
+        LatexSpread,
+        typer.Option(help="Beside a mean in LaTeX: its interval or the standard deviation."),
+    ] = LatexSpread.INTERVAL,
     plugin: PluginOption = None,
 ) -> None:
     """Write the page and the tables of a study from the runs that are complete."""
     from fleetsim.studies.result import StudyResult
 
     result = StudyResult(_load(study, set_, plugin), home)
-    _report(result, out, formats=format_ or (), latex=latex)
+    _report(
+        result,
+        out,
+        formats=format_ or (),
+        dpi=dpi,
+        width_in=width,
+        latex=latex,
+        latex_spread=latex_spread.value,
+    )
 
 
 def _report(
     result: StudyResult,
     folder: Path | None = None,
-    *,
-    formats: Sequence[str] = (),
-    latex: bool = False,
+    **files: Any,
 ) -> None:
     """Write the page, print the verdicts and where it is; a line for each damaged run."""
     num_done = int((result.runs["status"] == "done").sum())
@@ -208,7 +231,7 @@ def _report(
             lines.append(f"{condition.label}:")
         # Where no run reached a target, the sentences of all currencies are the same.
         lines += [f"- {sentence}" for sentence in dict.fromkeys(verdicts["sentence"])]
-    page = result.write_report(folder, formats=formats, latex=latex)
+    page = result.write_report(folder, **files)
     tell(*lines, f"study: {page}")
 
 

@@ -26,6 +26,8 @@ class StudyHeader:
     seeds: tuple[int, ...]
     targets: tuple[str, ...]
     """Labels, such as "80 %"; the last one is the main one."""
+    target_accuracies: tuple[float, ...] = ()
+    """The same as fractions; empty if whole runs are compared."""
     factors: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Varied keys (columns of `runs`) with the labels of their levels."""
     conditions: tuple[str, ...] = ("",)

@@ -4,6 +4,7 @@ At each x of the grid, a seed has the accuracy of its last round that was evalua
 observation carried forward), also after its run has ended: the model does not change any more.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,6 +19,9 @@ MOST_POINTS = 200
 EARLY_FRACTION = 0.2
 """Share of the axis by which a curve has to have gained most, to count as early."""
 _MOST_GAIN = 0.8
+_OPENING_FRACTION = 0.1
+"""Share of the axis whose gain a zoomed axis leaves out."""
+_LEAST_ZOOM = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,3 +101,22 @@ def is_early(curves: Sequence[ArmCurve]) -> bool:
         gained = best[0] + _MOST_GAIN * (best[-1] - best[0])
         reached.append(float(curve.x[np.argmax(best >= gained)]))
     return float(np.median(reached)) < EARLY_FRACTION * most
+
+
+def zoomed_from(curves: Sequence[ArmCurve], targets: Sequence[float], *, is_log: bool) -> float:
+    """Return the accuracy at which an axis begins: below all means after the opening tenth of x.
+
+    It begins below all targets too. 0 if a quarter of the range would not be left out.
+    """
+    if not curves:
+        return 0.0
+    ends = np.array([min(curve.x[0] for curve in curves), max(curve.x[-1] for curve in curves)])
+    at = np.quantile(np.log(ends) if is_log else ends, _OPENING_FRACTION)
+    at = np.exp(at) if is_log else at
+    later = [
+        curve.mean[max(np.searchsorted(curve.x, at, side="right") - 1, 0) :] for curve in curves
+    ]
+    lowest = min(*(float(mean.min()) for mean in later), *targets, 1.0)
+    bottom, top = (float(end([end(curve.mean) for curve in curves])) for end in (np.min, np.max))
+    begin = math.floor(100 * (lowest - 0.05 * (top - lowest))) / 100
+    return begin if begin > bottom + _LEAST_ZOOM * (top - bottom) else 0.0
