@@ -6,7 +6,6 @@ import os
 import shlex
 import sys
 from collections import Counter
-from enum import StrEnum
 from itertools import chain, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,9 +21,6 @@ if TYPE_CHECKING:
     from fleetsim.studies.backends import Backend
     from fleetsim.studies.result import StudyResult
     from fleetsim.studies.study import Study
-
-# Typer takes no list of literals.
-LatexSpread = StrEnum("LatexSpread", ["INTERVAL", "STD"])
 
 _MAX_JOBS = 1024
 _MAX_TIMEOUT_S = 1e9
@@ -187,25 +183,17 @@ def report(
         ),
     ] = 3.5,
     latex: Annotated[bool, typer.Option("--latex", help="Write tables for LaTeX, too.")] = False,
-    latex_spread: Annotated[
-        LatexSpread,
-        typer.Option(help="Beside a mean in LaTeX: its interval or the standard deviation."),
-    ] = LatexSpread.INTERVAL,
+    latex_std: Annotated[
+        bool, typer.Option("--latex-std", help="The same with standard deviations, not intervals.")
+    ] = False,
     plugin: PluginOption = None,
 ) -> None:
     """Write the page and the tables of a study from the runs that are complete."""
     from fleetsim.studies.result import StudyResult
 
     result = StudyResult(_load(study, set_, plugin), home)
-    _report(
-        result,
-        out,
-        formats=format_ or (),
-        dpi=dpi,
-        width_in=width,
-        latex=latex,
-        latex_spread=latex_spread.value,
-    )
+    spread = "std" if latex_std else latex
+    _report(result, out, formats=format_ or (), dpi=dpi, width_in=width, latex=spread)
 
 
 def _report(

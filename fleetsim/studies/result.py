@@ -114,8 +114,7 @@ class StudyResult:
         formats: Iterable[str] = (),
         dpi: int = 300,
         width_in: float = 3.5,
-        latex: bool = False,
-        latex_spread: Literal["interval", "std"] = "interval",
+        latex: bool | Literal["std"] = False,
     ) -> Path:
         """Write the page `study.html` and the tables as CSV; return the page.
 
@@ -124,8 +123,7 @@ class StudyResult:
             formats: formats of the figures besides the page, of svg, pdf and png.
             dpi: dots per inch of figures in PNG.
             width_in: width of figures; a column of a paper has about 3.5 in, two have 7.
-            latex: write tables for LaTeX too.
-            latex_spread: what stands beside a mean, its interval or the standard deviation.
+            latex: write tables for LaTeX too, with intervals of means or standard deviations.
 
         Raises:
             DataError: a run is damaged, or a file cannot be written.
@@ -143,7 +141,7 @@ class StudyResult:
             formats=formats,
             dpi=dpi,
             width_in=width_in,
-            latex=latex_spread if latex else None,
+            latex=latex,
         )
         for name in _CSV:
             frame: pd.DataFrame = getattr(self, name)

@@ -110,13 +110,12 @@ def zoomed_from(curves: Sequence[ArmCurve], targets: Sequence[float], *, is_log:
     """
     if not curves:
         return 0.0
-    ends = np.array([min(curve.x[0] for curve in curves), max(curve.x[-1] for curve in curves)])
-    at = np.quantile(np.log(ends) if is_log else ends, _OPENING_FRACTION)
-    at = np.exp(at) if is_log else at
-    later = [
-        curve.mean[max(np.searchsorted(curve.x, at, side="right") - 1, 0) :] for curve in curves
-    ]
-    lowest = min(*(float(mean.min()) for mean in later), *targets, 1.0)
-    bottom, top = (float(end([end(curve.mean) for curve in curves])) for end in (np.min, np.max))
-    begin = math.floor(100 * (lowest - 0.05 * (top - lowest))) / 100
-    return begin if begin > bottom + _LEAST_ZOOM * (top - bottom) else 0.0
+    first, last = min(curve.x[0] for curve in curves), max(curve.x[-1] for curve in curves)
+    at = first + _OPENING_FRACTION * (last - first)
+    if is_log:
+        at = first * (last / first) ** _OPENING_FRACTION
+    later = [curve.mean[max(np.sum(curve.x <= at) - 1, 0) :].min() for curve in curves]
+    means = np.concatenate([curve.mean for curve in curves])
+    lowest = min(*later, *targets, 1.0)
+    begin = math.floor(100 * (lowest - 0.05 * (means.max() - lowest))) / 100
+    return begin if begin > means.min() + _LEAST_ZOOM * np.ptp(means) else 0.0

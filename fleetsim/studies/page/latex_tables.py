@@ -7,7 +7,6 @@ are grouped by target and condition.
 import math
 import re
 from collections.abc import Iterator, Sequence
-from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -17,10 +16,7 @@ from fleetsim.studies import evidence
 from fleetsim.studies.page import chart_data, html_tables, intervals, units
 from fleetsim.studies.settings import WHOLE_RUN
 from fleetsim.studies.statistics.comparison import ALPHA
-from fleetsim.studies.study_tables import StudyHeader, StudyTables
-
-Spread = Literal["interval", "std"]
-"""What stands beside a mean: the interval in charts of the page, or the standard deviation."""
+from fleetsim.studies.study_tables import CURRENCIES, Currency, StudyHeader, StudyTables
 
 _WORDS = {
     "\\": "backslash", "~": "asciitilde", "^": "asciicircum", "<": "less", ">": "greater",
@@ -35,6 +31,8 @@ _HEADS = {"seconds": "Time", "joules": "Energy", "dollars": "Cost", "grams": "Ca
 _MOST_LETTERS = 24
 """Longest name of an arm in one line."""
 _TEST = "paired $t$-test of log-ratios, $p$ adjusted over the arms by Holm's method"
+# Marks take no width, so that the numbers above and below stay in line.
+_DAGGER, _STAR = r"\rlap{$^{\dagger}$}", r"\rlap{$^{\ast}$}"
 _PLACE = ["target", "condition", "arm"]
 
 Column = tuple[str, dict[tuple[str, ...], str]]
@@ -51,22 +49,19 @@ def escaped(text: str) -> str:
     return re.sub(r"\s+", " ", text).translate(_ESCAPES)
 
 
-def summaries(tables: StudyTables, header: StudyHeader, spread: Spread = "interval") -> str:
-    """Return the costs over seeds as a LaTeX table; a second one with more than three metrics."""
+def summaries(tables: StudyTables, header: StudyHeader, *, has_std: bool = False) -> str:
+    """Return mean costs, with their interval or the standard deviation over seeds, as a table."""
     costs = chart_data.done_only(tables.costs, tables.runs)
     columns = [
-        _costs(str(metric), rows, header.arms, spread)
-        for metric, rows in costs.groupby("currency", sort=False)
-        if (rows["cost"] > 0.0).all()
+        _costs(metric, rows, header.arms, has_std=has_std)
+        for metric in CURRENCIES
+        if len(rows := costs[costs["currency"] == metric]) and (rows["cost"] > 0.0).all()
     ]
     nums = costs.groupby([*_PLACE, "currency"]).size()
-    words = escaped(f"Geometric mean, in brackets the {intervals.words(nums, mean='logarithms')}.")
-    if len(header.seeds) == 1 or spread == "std":
-        words = (
-            "One seed." if len(header.seeds) == 1 else r"Mean $\pm$ standard deviation over seeds."
-        )
+    spread = escaped(intervals.words(nums, mean="logarithms"))
+    words = r"Mean $\pm$ standard deviation over seeds" if has_std else f"Geometric mean [{spread}]"
     caption = (
-        f"{words} Bold: least cost of the arms that reached the target in all seeds; $\\dagger$:"
+        f"{words}. Bold: least cost of the arms that reached the target in all seeds; $\\dagger$:"
         f" not significantly different from it ({_TEST}, level {ALPHA}). $\\geq$: some runs, which"
         " count with what they had spent, ended without the target; in parentheses how many"
         " reached it."
@@ -81,14 +76,14 @@ def verdicts(tables: StudyTables, header: StudyHeader) -> str:
         ratios, ps = {}, {}
         for row in rows.to_dict("records"):
             place = tuple(row[name] for name in _PLACE)
-            ratio = _bold(html_tables.ratio(row["ratio"]), is_bold=row["p_holm"] <= ALPHA)
-            interval = html_tables.interval(row["low"], row["high"])
-            mark = r"\rlap{$^{\ast}$}" if row["is_restricted"] else ""
-            ratios[place] = f"{ratio} {interval.removesuffix(quantities.NOTHING)}{mark}"
+            ratio = html_tables.ratio(row["ratio"])
+            ratio = f"\\textbf{{{ratio}}}" if row["p_holm"] <= ALPHA else ratio
+            interval = html_tables.interval(row["low"], row["high"]).strip(quantities.NOTHING)
+            ratios[place] = f"{ratio} {interval}{_STAR if row['is_restricted'] else ''}"
             ps[place] = escaped(units.p_text(row["p_holm"]))
         columns += [(f"{_head(str(metric))} ratio", ratios), ("$p$", ps)]
     caption = (
-        "Geometric mean of the ratios paired by seed, in brackets the 95\\,\\% $t$ interval;"
+        "Geometric mean of the ratios paired by seed [95\\,\\% $t$ interval];"
         f" {_TEST}. Bold: significant at the level {ALPHA}. $\\ast$: costs of runs without the"
         " target count until they ended."
     )
@@ -96,45 +91,43 @@ def verdicts(tables: StudyTables, header: StudyHeader) -> str:
     return _tables(columns, 6, tables, header, what, caption, "verdicts")
 
 
-def _costs(metric: str, costs: pd.DataFrame, arms: Sequence[str], spread: Spread) -> Column:
-    """Return the column of a metric: mean and spread of every arm."""
-    groups: dict[tuple[str, ...], pd.DataFrame] = dict(list(costs.groupby(_PLACE)))
+def _costs(metric: Currency, costs: pd.DataFrame, arms: Sequence[str], *, has_std: bool) -> Column:
+    """Return the column of a metric."""
+    groups = {tuple(map(str, place)): rows for place, rows in costs.groupby(_PLACE)}
+    means = {place: intervals.geometric(each["cost"].to_numpy()) for place, each in groups.items()}
     center = {
-        place: rows["cost"].mean()
-        if spread == "std"
-        else intervals.geometric(rows["cost"].to_numpy()).center
-        for place, rows in groups.items()
+        place: float(each["cost"].mean()) if has_std else means[place].center
+        for place, each in groups.items()
     }
     scale, unit = units.of_axis(float(np.median(list(center.values()))), metric)
     # Three digits of the smallest number.
     decimals = max(0, 2 - math.floor(math.log10(min(center.values()) / scale)))
-    best, near = set(), set()
-    for keys, rows in costs.groupby(_PLACE[:2]):
-        complete = [(*keys, arm) for arm, each in rows.groupby("arm") if each["is_reached"].all()]
+
+    def text(value: float) -> str:
+        return f"{value / scale:,.{decimals}f}"
+
+    cells = {}
+    for place, rows in groups.items():
+        cells[place], mean = text(center[place]), means[place]
+        num_reached = int(rows["is_reached"].sum())
+        if num_reached < len(rows):
+            cells[place] = f"$\\geq$ {cells[place]} ({num_reached}/{len(rows)})"
+        elif len(rows) > 1 and has_std:
+            cells[place] += f" $\\pm$ {text(float(rows['cost'].std()))}"
+        elif len(rows) > 1:
+            cells[place] += f" [{text(mean.low)}, {text(mean.high)}]"
+    for (target, condition), rows in costs.groupby(_PLACE[:2]):
+        keys = str(target), str(condition)
+        complete = [str(arm) for arm, each in rows.groupby("arm") if each["is_reached"].all()]
         if complete:
-            first = min(complete, key=lambda place: center[place])
-            best.add(first)
-            compared = evidence.verdicts(rows, arms, first[-1])
+            best = min(complete, key=lambda arm: center[*keys, arm])
+            number, space, spread = cells[*keys, best].partition(" ")
+            cells[*keys, best] = f"\\textbf{{{number}}}{space}{spread}"
+            compared = evidence.verdicts(rows, arms, best)
             is_near = (compared["num_pairs"] > 1) & ~(compared["p_holm"] <= ALPHA)
-            near |= {(*keys, arm) for arm in compared.loc[is_near, "arm"]}
-
-    def cell(place: tuple[str, ...], rows: pd.DataFrame) -> str:
-        def text(value: float) -> str:
-            return f"{value / scale:,.{decimals}f}"
-
-        shown = _bold(text(center[place]), is_bold=place in best)
-        num_reached, num = int(rows["is_reached"].sum()), len(rows)
-        if num_reached < num:
-            shown = f"$\\geq$ {shown} ({num_reached}/{num})"
-        elif num > 1 and spread == "std":
-            shown += f" $\\pm$ {text(rows['cost'].std())}"
-        elif num > 1:
-            mean = intervals.geometric(rows["cost"].to_numpy())
-            shown += f" [{text(mean.low)}, {text(mean.high)}]"
-        # A mark takes no width, so that the numbers above and below stay in line.
-        return shown + (r"\rlap{$^{\dagger}$}" if place in near else "")
-
-    return _head(metric, unit), {place: cell(place, rows) for place, rows in groups.items()}
+            for arm in compared.loc[is_near, "arm"]:
+                cells[*keys, arm] += _DAGGER
+    return _head(metric, unit), cells
 
 
 def _tables(
@@ -148,59 +141,43 @@ def _tables(
 ) -> str:
     """Return a table for every `most` columns, which fit the width of a page."""
     targets = ", ".join(header.targets)
-    to = f"for {targets}" if targets == WHOLE_RUN else f"to the target accuracy {targets}"
-    conditions = header.conditions if len(header.conditions) == 1 else ()
-    where = ", ".join(filter(None, (to, *conditions)))
-    seeds = quantities.some(list(map(str, header.seeds)), 12, ", ")
+    to = "for" if targets == WHOLE_RUN else "to the target accuracy"
     num_done = int((tables.runs["status"] == "done").sum())
-    opening = (
-        f"{header.name}: {what} {where}; {num_done} of {len(tables.runs)} runs, seeds {seeds}."
+    opening = escaped(
+        f"{header.name}: {what} {to} {targets}; {num_done} of {len(tables.runs)} runs,"
+        f" seeds {quantities.some(list(map(str, header.seeds)), 12, ', ')}."
     )
-    text = "% needs \\usepackage{booktabs} and no other package\n"
+    lines = ["% needs \\usepackage{booktabs} and no other package"]
     for first in range(0, len(columns), most):
-        number = f"-{first // most + 1}" if first else ""
-        text += "\n".join(
-            (
-                "\\begin{table*}\n\\centering",
-                f"\\caption{{{escaped(opening)} {caption}}}",
-                f"\\label{{tab:{chart_data.slug(header.name)}-{label}{number}}}",
-                "\\small",
-                *_tabular(columns[first : first + most], header),
-                "\\end{table*}\n",
-            )
-        )
-    return text
+        name = f"{chart_data.slug(header.name)}-{label}{f'-{first // most + 1}' if first else ''}"
+        lines += [
+            "\\begin{table*}\n\\centering",
+            f"\\caption{{{opening} {caption}}}\n\\label{{tab:{name}}}\n\\small",
+            *_tabular(columns[first : first + most], header),
+            "\\end{table*}",
+        ]
+    return "\n".join([*lines, ""])
 
 
 def _tabular(columns: Sequence[Column], header: StudyHeader) -> Iterator[str]:
     """Yield the lines of a tabular, in groups of one target and condition."""
     is_long = max(map(len, header.arms)) > _MOST_LETTERS
-    yield f"\\begin{{tabular}}{{{'p{1.55in}' if is_long else 'l'}{'r' * len(columns)}}}"
-    yield "\\toprule"
-    yield _line("Arm", *(f"\\multicolumn{{1}}{{c}}{{{head}}}" for head, _ in columns))
-    yield "\\midrule"
+    yield f"\\begin{{tabular}}{{{'p{1.55in}' if is_long else 'l'}{'r' * len(columns)}}}\n\\toprule"
+    heads = (f"\\multicolumn{{1}}{{c}}{{{head}}}" for head, _ in columns)
+    yield " & ".join(("Arm", *heads)) + " \\\\"
     present = set().union(*(cells for _, cells in columns))
-    every = [(target, condition) for target in header.targets for condition in header.conditions]
-    groups = [group for group in every if group in {place[:2] for place in present}]
-    for number, group in enumerate(groups):
-        if len(groups) > 1:
+    rule = "\\midrule"
+    for group in ((target, each) for target in header.targets for each in header.conditions):
+        arms = [arm for arm in header.arms if (*group, arm) in present]
+        if arms:
             words = escaped(", ".join(filter(None, group)))
-            space = "\\addlinespace\n" if number else ""
-            yield f"{space}\\multicolumn{{{1 + len(columns)}}}{{l}}{{\\emph{{{words}}}}} \\\\"
-        for arm in header.arms:
-            place = (*group, arm)
-            if place in present:
-                name = ("\\raggedright " if is_long else "") + escaped(arm)
-                yield _line(name, *(cells.get(place, quantities.NOTHING) for _, cells in columns))
+            yield f"{rule}\n\\multicolumn{{{1 + len(columns)}}}{{l}}{{\\emph{{{words}}}}} \\\\"
+            rule = "\\addlinespace"
+        for arm in arms:
+            name = ("\\raggedright " if is_long else "") + escaped(arm)
+            cells = (each.get((*group, arm), quantities.NOTHING) for _, each in columns)
+            yield " & ".join((name, *cells)) + " \\\\"
     yield "\\bottomrule\n\\end{tabular}"
-
-
-def _line(*cells: str) -> str:
-    return " & ".join(cells) + r" \\"
-
-
-def _bold(text: str, *, is_bold: bool) -> str:
-    return f"\\textbf{{{text}}}" if is_bold else text
 
 
 def _head(metric: str, unit: str = "") -> str:

@@ -1,8 +1,7 @@
 """Static charts of a study: files for a paper, with type of 8 points at any width.
 
-The legend lies below the axes, never on the data. Arms differ by dash and marker, parts of bars by
-hatch, so that a print without colours can be read. An axis that is logarithmic or does not begin at
-zero says so.
+The legend lies below the axes. Arms differ by dash and marker, parts of bars by hatch, also without
+colours. An axis that is logarithmic or does not begin at zero says so.
 """
 
 from collections.abc import Iterable, Mapping
@@ -120,8 +119,7 @@ def _accuracy(axes: Axes, chart: AccuracyData, looks: Mapping[str, ArmStyle]) ->
             linewidth=1.2,
             marker=look.point,
             markersize=3.5,
-            # Markers of arms with equal curves lie beside each other.
-            markevery=(0.03 * (look.number % 6), 0.18),
+            markevery=(0.03 * (look.number % 6), 0.18),  # beside those of equal curves
             label=_name(curve.arm),
         )
     if chart.targets:

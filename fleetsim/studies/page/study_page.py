@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from markupsafe import Markup
 
@@ -65,12 +65,12 @@ def write_page(
     formats: Iterable[str] = (),
     dpi: int = style.PRINT_DPI,
     width_in: float = static_charts.WIDTH_IN,
-    latex: latex_tables.Spread | None = None,
+    latex: bool | Literal["std"] = False,
 ) -> Path:
     """Write `study.html` into the folder of a study, and return its path.
 
     Static charts of these formats, of a width and a resolution of PNG, go into `figures/`, and
-    tables for LaTeX into `latex/` if it is said what stands beside a mean.
+    tables for LaTeX into `latex/`, with intervals of means or standard deviations.
     """
     formats = tuple(formats)
     looks = arm_styles.of_arms(header.arms)
@@ -89,10 +89,10 @@ def write_page(
         stems = static_charts.save(
             every, looks, figures, formats, dpi=dpi, width_in=width_in, hint=markup.HINT
         )
-    if latex is not None:
+    if latex:
         atomic_files.make_inner_folder(folder / LATEX, hint=markup.HINT)
         for name, text in (
-            ("summaries", latex_tables.summaries(tables, header, latex)),
+            ("summaries", latex_tables.summaries(tables, header, has_std=latex == "std")),
             ("verdicts", latex_tables.verdicts(tables, header)),
         ):
             path = folder / LATEX / f"{name}.tex"

@@ -74,7 +74,7 @@ def test_a_static_chart_shows_what_the_interactive_one_shows(drawn, header: Stud
     lines = {line.get_label(): line for line in axes.get_lines()}
 
     assert np.asarray(lines["oort"].get_ydata()).tolist() == accuracy.curves[1].mean.tolist()
-    assert list(lines["target 60 %, 80 %"].get_ydata()) == [0.8, 0.8]
+    assert np.asarray(lines["target 60 %, 80 %"].get_ydata()).tolist() == [0.8, 0.8]
     # A print without colours: no two arms have the same dash and marker.
     styles = {(str(line.get_linestyle()), line.get_marker()) for line in axes.get_lines()[:4]}
     assert len(styles) == 4

@@ -85,7 +85,7 @@ def hand_made(num_metrics: int = 1) -> tuple[StudyTables, StudyHeader]:
     ],
 )  # fmt: skip
 def test_a_latex_table_has_one_unit_and_marks_the_best_and_what_does_not_differ(spread, cells):
-    text = latex_tables.summaries(*hand_made(), spread)
+    text = latex_tables.summaries(*hand_made(), has_std=spread == "std")
     lines = text.replace(r"\rlap{$^{\dagger}$}", "+").splitlines()
     rows = [line for line in lines if line[:4] in {f"{arm} & " for arm in HOURS}]
 
