@@ -147,12 +147,13 @@ def _tables(
         f"{header.name}: {what} {to} {targets}; {num_done} of {len(tables.runs)} runs,"
         f" seeds {quantities.some(list(map(str, header.seeds)), 12, ', ')}."
     )
+    words = f"{opening} {caption}".replace(" \\%", "\\,\\%")
     lines = ["% needs \\usepackage{booktabs} and no other package"]
     for first in range(0, len(columns), most):
         name = f"{chart_data.slug(header.name)}-{label}{f'-{first // most + 1}' if first else ''}"
         lines += [
             "\\begin{table*}\n\\centering",
-            f"\\caption{{{opening} {caption}}}\n\\label{{tab:{name}}}\n\\small",
+            f"\\caption{{{words}}}\n\\label{{tab:{name}}}\n\\small",
             *_tabular(columns[first : first + most], header),
             "\\end{table*}",
         ]

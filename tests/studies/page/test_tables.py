@@ -92,7 +92,7 @@ def test_a_latex_table_has_one_unit_and_marks_the_best_and_what_does_not_differ(
     assert rows == [f"{arm} & {cell} \\\\" for arm, cell in zip(HOURS, cells, strict=True)]
     assert r"Arm & \multicolumn{1}{c}{Time (h)} \\" in text
     assert r"\label{tab:my-study-1-summaries}" in text
-    assert r"to the target accuracy 50 \%; 8 of 8 runs, seeds 1, 2." in text
+    assert r"to the target accuracy 50\,\%; 8 of 8 runs, seeds 1, 2." in text
 
 
 def test_a_latex_table_of_ratios_has_their_tests_and_metrics_beyond_three_have_a_second_one():
