@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from fleetsim.cli.scenario_options import FormatOption
+from fleetsim.cli.scenario_options import DpiOption, FormatOption
 from fleetsim.cli.terminal import errors, note, output
 
 RunsArgument = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders.")]
@@ -25,6 +25,7 @@ def report(
     runs: RunsArgument,
     target: TargetOption = None,
     format_: FormatOption = None,
+    dpi: DpiOption = 300,
     prices: PricesOption = None,
 ) -> None:
     """Write report.html into run folders, and the figures into their figures/ if asked."""
@@ -35,7 +36,9 @@ def report(
     priced = None if prices is None else load(prices, named_by="--prices")
     opened = [open_run(folder) for folder in runs]
     paths = [
-        run_page.write_report(run, priced=priced, targets=target or (), formats=format_ or ())
+        run_page.write_report(
+            run, priced=priced, targets=target or (), formats=format_ or (), dpi=dpi
+        )
         for run in opened
     ]
     output("\n".join(map(str, paths)))
@@ -52,6 +55,7 @@ def compare(
         ),
     ] = False,
     format_: FormatOption = None,
+    dpi: DpiOption = 300,
     prices: PricesOption = None,
     budget_s: Annotated[
         float | None,
@@ -76,7 +80,7 @@ def compare(
         priced=None if prices is None else load(prices, named_by="--prices"),
         budgets=allowed,
     )
-    path = comparison.write(result, out, format_ or ())
+    path = comparison.write(result, out, format_ or (), dpi=dpi)
     output(f"{comparison.text_table(result)}\ncomparison: {path}")
 
 

@@ -6,15 +6,14 @@ import os
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Sequence
 from itertools import chain, product
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from fleetsim.cli import completion
-from fleetsim.cli.scenario_options import FormatOption, PluginOption
+from fleetsim.cli.scenario_options import DpiOption, FormatOption, PluginOption
 from fleetsim.cli.terminal import console, ended, note, say, tell, wide
 
 if TYPE_CHECKING:
@@ -177,7 +176,20 @@ def report(
         Path | None, typer.Option(help="Folder for the page; HOME/studies/NAME unless given.")
     ] = None,
     format_: FormatOption = None,
+    dpi: DpiOption = 300,
+    width: Annotated[
+        float,
+        typer.Option(
+            metavar="IN",
+            help="Width of figure files in inches: 3.5 a column, 7 two.",
+            min=2,
+            max=14,
+        ),
+    ] = 3.5,
     latex: Annotated[bool, typer.Option("--latex", help="Write tables for LaTeX, too.")] = False,
+    latex_std: Annotated[
+        bool, typer.Option("--latex-std", help="The same with standard deviations, not intervals.")
+    ] = False,
     plugin: PluginOption = None,
     verbose: VerboseOption = False,
 ) -> None:
@@ -185,16 +197,17 @@ def report(
     from fleetsim.studies.result import StudyResult
 
     result = StudyResult(_load(study, set_, plugin), home)
-    _report(result, out, formats=format_ or (), latex=latex, verbose=verbose)
+    spread = "std" if latex_std else latex
+    files = {"formats": format_ or (), "dpi": dpi, "width_in": width, "latex": spread}
+    _report(result, out, verbose=verbose, **files)
 
 
 def _report(
     result: StudyResult,
     folder: Path | None = None,
     *,
-    formats: Sequence[str] = (),
-    latex: bool = False,
     verbose: bool = False,
+    **files: Any,
 ) -> None:
     """Write the page, print the verdicts and where it is; a line for each damaged run."""
     from fleetsim.studies.page import terminal_tables
@@ -211,7 +224,7 @@ def _report(
         say(f"warning: {name} is damaged, and left out: {row['reason']}")
     lines = result.sentences() if verbose else []
     drawn = list(result.terminal_tables())
-    page = result.write_report(folder, formats=formats, latex=latex)
+    page = result.write_report(folder, **files)
     for heading, table in drawn:
         tell(heading)
         wide().print(table, highlight=False, markup=False)

@@ -40,6 +40,10 @@ FormatOption = Annotated[
         "--format", help="Write the figures as such files too, as --format pdf --format png."
     ),
 ]
+DpiOption = Annotated[
+    int,
+    typer.Option(help="Dots per inch of PNG files, as --format png --dpi 600.", min=50, max=1200),
+]
 PluginOption = Annotated[
     list[str] | None,
     typer.Option(

@@ -13,7 +13,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from fleetsim.errors import DataError
 from fleetsim.host import paths
@@ -159,14 +159,22 @@ class StudyResult:
         return terminal_tables.tables_of(self._page_tables(), self._header())
 
     def write_report(
-        self, folder: str | Path | None = None, *, formats: Iterable[str] = (), latex: bool = False
+        self,
+        folder: str | Path | None = None,
+        *,
+        formats: Iterable[str] = (),
+        dpi: int = 300,
+        width_in: float = 3.5,
+        latex: bool | Literal["std"] = False,
     ) -> Path:
         """Write the page `study.html` and the tables as CSV; return the page.
 
         Args:
             folder: folder to write to; None: that of the study in its home.
             formats: formats of the figures besides the page, of svg, pdf and png.
-            latex: write tables for LaTeX too.
+            dpi: dots per inch of figures in PNG.
+            width_in: width of figures; a column of a paper has about 3.5 in, two have 7.
+            latex: write tables for LaTeX too, with intervals of means or standard deviations.
 
         Raises:
             DataError: a run is damaged, or a file cannot be written.
@@ -177,7 +185,15 @@ class StudyResult:
         target = RunStore(self.home).study_folder(self.study.settings.name)
         if folder is not None:
             target = paths.local(folder)
-        page = write_page(self._page_tables(), self._header(), target, formats=formats, latex=latex)
+        page = write_page(
+            self._page_tables(),
+            self._header(),
+            target,
+            formats=formats,
+            dpi=dpi,
+            width_in=width_in,
+            latex=latex,
+        )
         self.study.save(target)
         for name in _CSV:
             frame: pd.DataFrame = getattr(self, name)
@@ -213,6 +229,7 @@ class StudyResult:
             baseline=study.baseline_level if self._is_sweep else settings.baseline_arm,
             seeds=tuple(settings.seeds),
             targets=tuple(target.label for target in settings.all_targets) or (WHOLE_RUN,),
+            target_accuracies=tuple(target.accuracy for target in settings.all_targets),
             factors={
                 key: tuple(dict.fromkeys(condition.levels[key] for condition in study.conditions))
                 for key in study.factors

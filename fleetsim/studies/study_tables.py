@@ -31,6 +31,8 @@ class StudyHeader:
     seeds: tuple[int, ...]
     targets: tuple[str, ...]
     """Labels, such as "80 %"."""
+    target_accuracies: tuple[float, ...] = ()
+    """The same as fractions; empty if whole runs are compared."""
     primary: tuple[str, Currency] | None = None
     """Target and currency of the primary outcome, if the study declares one."""
     margin: float = EQUIVALENCE_MARGIN

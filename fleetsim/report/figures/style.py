@@ -106,10 +106,13 @@ _STYLE: dict[str, Any] = {
     "pdf.fonttype": 42,
     "savefig.facecolor": "white",
 }
+PRINT_DPI = 300
+"""Resolution of PNG files, which publishers ask for."""
+_SCREEN_DPI = 150
 _SHOWN_PIXELS_PER_IN = 75
-"""Half the resolution of the PNG, so that it is sharp on screens of twice the density."""
+"""Half the resolution of a PNG on a screen, so that it is sharp on those of twice the density."""
 FORMATS: dict[str, dict[str, Any]] = {
-    "png": {"dpi": 150},
+    "png": {},
     "svg": {"metadata": {"Date": None}},
     "pdf": {"metadata": {"CreationDate": None}},
 }
@@ -207,8 +210,10 @@ def legend_below(figure: Figure, axes: Axes) -> None:
 
 
 @house_style()
-def encode(figure: Figure, suffixes: Iterable[str] = FORMATS) -> dict[str, bytes]:
-    """Return a figure in each format, without dates and with the same layout."""
+def encode(
+    figure: Figure, suffixes: Iterable[str] = FORMATS, *, dpi: int = _SCREEN_DPI
+) -> dict[str, bytes]:
+    """Return a figure in each format, without dates and with the same layout; dpi is of PNG."""
     encoded = {}
     with warnings.catch_warnings():
         # A device may be named in letters that the font lacks: boxes are drawn instead.
@@ -219,16 +224,25 @@ def encode(figure: Figure, suffixes: Iterable[str] = FORMATS) -> dict[str, bytes
         figure.set_layout_engine(None)  # or every format would compute it again
         for suffix in suffixes:
             buffer = io.BytesIO()
-            figure.savefig(buffer, format=suffix, **FORMATS[suffix])
+            figure.savefig(
+                buffer, format=suffix, dpi=dpi if suffix == "png" else "figure", **FORMATS[suffix]
+            )
             encoded[suffix] = buffer.getvalue()
     return encoded
 
 
-def save(figure: Figure, folder: Path, stem: str, formats: Iterable[str] = FORMATS) -> bytes:
+def save(
+    figure: Figure,
+    folder: Path,
+    stem: str,
+    formats: Iterable[str] = FORMATS,
+    *,
+    dpi: int = PRINT_DPI,
+) -> bytes:
     """Write a file STEM.FORMAT of each format, atomically; return the SVG."""
     hint = "make the folder writable, then ask for the report again"
     requested = list(dict.fromkeys(formats))
-    encoded = encode(figure, dict.fromkeys(["svg", *requested]))
+    encoded = encode(figure, dict.fromkeys(["svg", *requested]), dpi=dpi)
     for suffix in requested:
         atomic_files.write(folder / f"{stem}.{suffix}", encoded[suffix], hint=hint)
     return encoded["svg"]

@@ -13,7 +13,7 @@ from fleetsim.record.manifest import platform_differences
 from fleetsim.record.prices import Prices, bill
 from fleetsim.record.saved_run import Run
 from fleetsim.report import csv_text, markup
-from fleetsim.report.figures import accuracy, ledger, opinions
+from fleetsim.report.figures import accuracy, ledger, opinions, style
 from fleetsim.report.pages import ledger_tables, regret, run_figures, scenario_differences, summary
 from fleetsim.report.pages.comparison_tables import (
     MAX_KEYS,
@@ -88,7 +88,13 @@ def compare(
     )
 
 
-def write(comparison: RunComparison, folder: str | Path, formats: Sequence[str] = ()) -> Path:
+def write(
+    comparison: RunComparison,
+    folder: str | Path,
+    formats: Sequence[str] = (),
+    *,
+    dpi: int = style.PRINT_DPI,
+) -> Path:
     """Write comparison.html, two .csv, and figures as files of these formats; return the page."""
     folder, hint = paths.local(folder), "choose another place with --out"
     atomic_files.make_folder(folder, hint=hint)
@@ -116,7 +122,7 @@ def write(comparison: RunComparison, folder: str | Path, formats: Sequence[str] 
         evidence=NO_EVIDENCE if comparison.evidence else "",
         notes=comparison.notes,
         first_tables=cost_tables(comparison),
-        pictures=run_figures.saved(_figures(comparison), folder, formats),
+        pictures=run_figures.saved(_figures(comparison), folder, formats, dpi=dpi),
         tables=detail_tables(comparison),
         formats=[f".{name}" for name in dict.fromkeys(formats)],
         runs=runs_table(comparison),

@@ -31,10 +31,12 @@ Drawn = Iterator[DrawnFigure]
 SELECTION = "Selection"
 
 
-def saved(drawn: Drawn, folder: Path, formats: Sequence[str]) -> list[Picture]:
+def saved(
+    drawn: Drawn, folder: Path, formats: Sequence[str], *, dpi: int = style.PRINT_DPI
+) -> list[Picture]:
     """Return the figures, each written as files of these formats as it is drawn."""
     return [
-        Picture(style.save(figure, folder, stem, formats), description, caption)
+        Picture(style.save(figure, folder, stem, formats, dpi=dpi), description, caption)
         for stem, figure, description, caption in drawn
     ]
 

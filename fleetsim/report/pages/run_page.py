@@ -11,6 +11,7 @@ from fleetsim.record.prices import Prices
 from fleetsim.record.prices import bill as bill_of
 from fleetsim.record.saved_run import Run
 from fleetsim.report import markup
+from fleetsim.report.figures import style
 from fleetsim.report.markup import Table
 from fleetsim.report.pages import ledger_tables, measures, run_figures, summary
 from fleetsim.report.pages.setup import VERSIONS, SetupBlock, facts_of_runs
@@ -37,11 +38,12 @@ def write_report(
     priced: Prices | None = None,
     targets: Sequence[float] = (),
     formats: Sequence[str] = (),
+    dpi: int = style.PRINT_DPI,
 ) -> Path:
     """Write `report.html` into the run folder, and return the page.
 
     Targets are accuracies (fractions) besides the usual ones. Figures go into `figures/` in these
-    formats, too.
+    formats, too; dpi is the resolution of PNG.
     """
     summary.check_targets(targets)
     run.require_unchanged()
@@ -52,7 +54,7 @@ def write_report(
     if formats:
         atomic_files.make_inner_folder(folder, hint="make the run folder writable")
     sections = {
-        heading: run_figures.saved(drawn, folder, formats)
+        heading: run_figures.saved(drawn, folder, formats, dpi=dpi)
         for heading, drawn in run_figures.sections(run, shown_targets)
     }
     bill = None if priced is None else bill_of(run, priced)
@@ -83,7 +85,7 @@ def write_report(
         ),
         ledger=ledger_tables.table(entries),
         ledger_pictures=run_figures.saved(
-            run_figures.ledger_figures(run, entries), folder, formats
+            run_figures.ledger_figures(run, entries), folder, formats, dpi=dpi
         ),
         device_figures=summary.device_figures_table(run.manifest),
         prices=priced,

@@ -56,6 +56,8 @@ class AccuracyData(_Chart):
     x: Axis
     curves: list[ArmCurve]
     is_early: bool
+    targets: tuple[float, ...] = ()
+    """Accuracies whose costs are compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +134,7 @@ def accuracies(tables: StudyTables, header: StudyHeader) -> Iterator[AccuracyDat
                 _axis(words, (curve.x[-1] for curve in arm_curves), currency),
                 arm_curves,
                 accuracy_curves.is_early(arm_curves),
+                header.target_accuracies,
             )
 
 

@@ -96,7 +96,15 @@ def accuracy(chart: AccuracyData, looks: Mapping[str, ArmStyle]) -> Drawn:
                 f" seed{'s' if len(curve.seeds) > 1 else ''}<extra></extra>",
             )
         )
-    return traces, _layout(chart.x.title, "accuracy on the test set", y={"tickformat": ".0%"})
+    layout = _layout(chart.x.title, "accuracy on the test set", y={"tickformat": ".0%"})
+    layout["shapes"] = [
+        {"type": "line", "layer": "below", "xref": "paper", "x0": 0, "x1": 1, "y0": each,
+         "y1": each, "line": {"color": "@soft", "width": 1.2},
+         "label": {"text": f"target {quantities.target(each)}", "textposition": "start",
+                   "font": {"color": "@soft", "size": 11}}}
+        for each in chart.targets
+    ]  # fmt: skip
+    return traces, layout
 
 
 def plane(chart: PlaneData, looks: Mapping[str, ArmStyle]) -> Drawn:

@@ -1,6 +1,7 @@
-"""Static charts of a study: files for a paper, one column wide, with type of 8 points.
+"""Static charts of a study: files for a paper, with type of 8 points at any width.
 
-The legend lies below the axes, never on the data.
+The legend lies below the axes. Arms differ by dash and marker, parts of bars by hatch, also without
+colours. An axis that is logarithmic or does not begin at zero says so.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,8 +15,9 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from fleetsim.record import atomic_files
+from fleetsim.report import quantities
 from fleetsim.report.figures import style
-from fleetsim.studies.page import arm_costs, arm_styles, forest, units
+from fleetsim.studies.page import accuracy_curves, arm_costs, arm_styles, forest, units
 from fleetsim.studies.page.arm_styles import ArmStyle
 from fleetsim.studies.page.chart_data import (
     AccuracyData,
@@ -28,8 +30,8 @@ from fleetsim.studies.page.chart_data import (
 from fleetsim.studies.page.forest import Forest
 from fleetsim.studies.page.intervals import Mean
 
-WIDTH_IN = 3.3
-"""Width of a column of a paper."""
+WIDTH_IN = 3.5
+"""Width of a column of a paper; two have 7 in."""
 TYPE_PT = 8
 _HEIGHT_IN = 2.5
 _MOST_LETTERS = 22
@@ -44,6 +46,8 @@ def save(
     formats: Iterable[str],
     *,
     hint: str,
+    dpi: int = style.PRINT_DPI,
+    width_in: float = WIDTH_IN,
 ) -> list[str]:
     """Write a file for each chart and format; return the names without their suffix."""
     stems: list[str] = []
@@ -53,7 +57,7 @@ def save(
         if stem in stems:
             stem = f"{stem}-{len(stems)}"
         stems.append(stem)
-        encoded = style.encode(draw(chart, looks), formats)
+        encoded = style.encode(draw(chart, looks, width_in), formats, dpi=dpi)
         for suffix, data in encoded.items():
             atomic_files.write(folder / f"{stem}.{suffix}", data, hint=hint)
     return stems
@@ -74,11 +78,13 @@ def stem_of(chart: ChartData | Forest) -> str:
 
 
 @style.house_style()
-def draw(chart: ChartData | Forest, looks: Mapping[str, ArmStyle]) -> Figure:
-    """Draw a figure of one column."""
+def draw(
+    chart: ChartData | Forest, looks: Mapping[str, ArmStyle], width_in: float = WIDTH_IN
+) -> Figure:
+    """Draw a figure of one column, or of another width."""
     if isinstance(chart, Forest):
         return forest.draw(chart)
-    figure = style.ShownFigure(figsize=(WIDTH_IN, _HEIGHT_IN), layout="constrained")
+    figure = style.ShownFigure(figsize=(width_in, _HEIGHT_IN), layout="constrained")
     figure.get_layout_engine().set(w_pad=0.04, h_pad=0.03)  # type: ignore[union-attr, call-arg]
     axes = figure.subplots()
     match chart:
@@ -118,13 +124,24 @@ def _accuracy(axes: Axes, chart: AccuracyData, looks: Mapping[str, ArmStyle]) ->
             color=look.light,
             linestyle=look.line_style,
             linewidth=1.2,
+            marker=look.point,
+            markersize=3.5,
+            markevery=(0.03 * (look.number % 6), 0.18),  # beside those of equal curves
             label=_name(curve.arm),
         )
-    if chart.is_early:
-        axes.set_xscale("log")
-        _plain_ticks(axes, "x")
+    if chart.targets:
+        for target in chart.targets:
+            line = axes.axhline(target, color=style.DARK_GREY, linewidth=0.8, zorder=1)
+        line.set_label(f"target {', '.join(map(quantities.target, chart.targets))}")
+        handles.append(line)
     axes.set_xlabel(chart.x.title)
     axes.set_ylabel("accuracy")
+    if chart.is_early:
+        _logarithmic(axes, "x")
+    begin = accuracy_curves.zoomed_from(chart.curves, chart.targets, is_log=chart.is_early)
+    if begin > 0.0:
+        axes.set_ylim(bottom=begin)
+        axes.set_ylabel(f"accuracy (axis from {quantities.target(begin)})")
     style.in_percent(axes, "y")
     return handles
 
@@ -178,12 +195,11 @@ def _plane(axes: Axes, chart: PlaneData, looks: Mapping[str, ArmStyle]) -> list[
             zorder=1,
         )
     costs = [(seed.seconds, seed.joules) for point in chart.points for seed in point.seeds]
-    for which, values in zip("xy", zip(*costs, strict=True), strict=False):
-        if max(values) > _WIDE_RATIO * min(values):
-            (axes.set_xscale if which == "x" else axes.set_yscale)("log")
-            _plain_ticks(axes, which)
     axes.set_xlabel(chart.x.title)
     axes.set_ylabel(chart.y.title)
+    for which, values in zip("xy", zip(*costs, strict=True), strict=False):
+        if max(values) > _WIDE_RATIO * min(values):
+            _logarithmic(axes, which)
     return handles
 
 
@@ -220,9 +236,13 @@ def _effect(axes: Axes, chart: EffectData, looks: Mapping[str, ArmStyle]) -> lis
         axes.set_xscale("log")
         axes.minorticks_off()
     axes.set_xticks(list(place.values()), [_name(level) for level in chart.levels])
-    axes.set_ylim(bottom=0.0)
     axes.set_xlabel(chart.choice["key"])
     axes.set_ylabel(chart.y.title)
+    costs = [point.cost.center for points in chart.effects.values() for point in points]
+    if max(costs, default=0.0) > _WIDE_RATIO * min(costs, default=0.0):
+        _logarithmic(axes, "y")
+    else:
+        axes.set_ylim(bottom=0.0)
     return handles
 
 
@@ -261,9 +281,11 @@ def _error(mean: Mean, scale: float) -> list[list[float]]:
     return [[(mean.center - mean.low) / scale], [(mean.high - mean.center) / scale]]
 
 
-def _plain_ticks(axes: Axes, which: str) -> None:
-    """Label 1, 2 and 5 of each decade as plain numbers."""
+def _logarithmic(axes: Axes, which: str) -> None:
+    """Make an axis logarithmic, and say so; label 1, 2 and 5 of each decade as plain numbers."""
     axis = axes.xaxis if which == "x" else axes.yaxis
+    axes.set(**{f"{which}scale": "log"})
+    axis.set_label_text(f"{axis.get_label_text()}, log scale")
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=8))
     axis.set_major_formatter(StrMethodFormatter("{x:,.6g}"))
     axis.set_minor_formatter(NullFormatter())
@@ -279,7 +301,8 @@ def _legend(figure: Figure, handles: list[Any]) -> None:
         return
     longest = max(len(str(handle.get_label())) for handle in handles)
     # 8-point type is about 0.06 in wide; a sample of the line takes 0.35 in.
-    num_columns = max(1, min(len(handles), int(WIDTH_IN / (0.38 + 0.062 * longest))))
+    num_columns = int(figure.get_figwidth() / (0.38 + 0.062 * longest))
+    num_columns = max(1, min(len(handles), num_columns))
     num_rows = -(-len(handles) // num_columns)
     figure.set_figheight(_HEIGHT_IN + 0.15 * (num_rows - 1))
     figure.legend(

@@ -8,6 +8,8 @@
   const choices = study.choices;
   const hidden = new Set();
   let showsSeeds = false;
+  let isPrinted = false;
+  const PRINTED_PX = 640; // fits A4 and Letter
   const each = (selector, act, from = document) => from.querySelectorAll(selector).forEach(act);
   const config = {
     responsive: true,
@@ -73,7 +75,7 @@
     }
 
     draw() {
-      const palette = study.palettes[dark.matches ? "dark" : "light"];
+      const palette = study.palettes[dark.matches && !isPrinted ? "dark" : "light"];
       const variant = this.variant();
       const layout = colored(variant.layout, palette);
       for (const [axis, isLog] of Object.entries(this.log)) {
@@ -84,7 +86,8 @@
           delete layout[axis].rangemode;
         }
       }
-      if (this.plot.clientWidth < 600) layout.font.size = 12;
+      if (isPrinted) layout.width = PRINTED_PX;
+      else if (this.plot.clientWidth < 600) layout.font.size = 12;
       const traces = variant.traces.map((trace) => ({
         ...colored(trace, palette),
         visible: visibilityOf(trace),
@@ -99,7 +102,17 @@
       if (isNew) this.listen();
     }
 
+    // A legend of many rows makes a chart higher: it would push its axes together until it covers them.
+    fit() {
+      const legend = this.plot.querySelector(".legend");
+      const more = Math.max(0, Math.round(legend ? legend.getBBox().height : 0) - 30);
+      const height = this.variant().layout.height + more;
+      if (Math.abs(height - this.plot._fullLayout.height) > 1) plotly.relayout(this.plot, { height });
+    }
+
     listen() {
+      this.fit();
+      this.plot.on("plotly_afterplot", () => this.fit());
       const armOf = (event) => event.data[event.curveNumber].meta.arm;
       this.plot.on("plotly_legendclick", (event) => {
         const arm = armOf(event);
@@ -280,6 +293,15 @@
     });
   });
   dark.addEventListener("change", drawAll);
+  // Paper is white and has a width of its own, and a fold cannot be opened on it.
+  const folds = document.querySelectorAll("details:not([open])");
+  [["beforeprint", true], ["afterprint", false]].forEach(([name, isNow]) => {
+    window.addEventListener(name, () => {
+      isPrinted = isNow;
+      folds.forEach((fold) => { fold.open = isNow; });
+      drawAll();
+    });
+  });
   drawAll();
   document.documentElement.dataset.drawn = "true";
 })();

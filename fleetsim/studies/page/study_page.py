@@ -10,13 +10,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from markupsafe import Markup
 
 from fleetsim.errors import DataError
 from fleetsim.record import atomic_files
 from fleetsim.report import markup
+from fleetsim.report.figures import style
 from fleetsim.studies.page import (
     arm_styles,
     chart_data,
@@ -63,11 +64,14 @@ def write_page(
     folder: Path,
     *,
     formats: Iterable[str] = (),
-    latex: bool = False,
+    dpi: int = style.PRINT_DPI,
+    width_in: float = static_charts.WIDTH_IN,
+    latex: bool | Literal["std"] = False,
 ) -> Path:
     """Write `study.html` into the folder of a study, and return its path.
 
-    Static charts of these formats go into `figures/`, and tables for LaTeX into `latex/`.
+    Static charts of these formats, of a width and a resolution of PNG, go into `figures/`, and
+    tables for LaTeX into `latex/`, with intervals of means or standard deviations.
     """
     formats = tuple(formats)
     looks = arm_styles.of_arms(header.all_arms)
@@ -84,20 +88,20 @@ def write_page(
         figures = folder / FIGURES
         atomic_files.make_inner_folder(figures, hint=markup.HINT)
         every = [*forests, *(chart for drawn in by_chart.values() for chart in drawn)]
-        stems = static_charts.save(every, looks, figures, formats, hint=markup.HINT)
+        stems = static_charts.save(
+            every, looks, figures, formats, dpi=dpi, width_in=width_in, hint=markup.HINT
+        )
     if latex:
         atomic_files.make_inner_folder(folder / LATEX, hint=markup.HINT)
         for name, text in (
-            ("summaries", latex_tables.summaries(tables, header)),
+            ("summaries", latex_tables.summaries(tables, header, has_std=latex == "std")),
             ("verdicts", latex_tables.verdicts(tables, header)),
         ):
             path = folder / LATEX / f"{name}.tex"
             atomic_files.write(path, text.encode("utf-8", "replace"), hint=markup.HINT)
     path = folder / PAGE
     files = resources.files("fleetsim.studies.page")
-    style = "\n".join(
-        (markup.style(), (files / "study.css").read_text("utf-8"), _arm_colors(looks))
-    )
+    css = "\n".join((markup.style(), (files / "study.css").read_text("utf-8"), _arm_colors(looks)))
     script, library = (files / "study.js").read_text("utf-8"), _plotly_script()
     version = re.search(r"plotly\.js v([\w.-]+)", library[:300])
     first, others = findings.groups(tables, header)
@@ -121,8 +125,8 @@ def write_page(
             html_tables.runs(tables, header, folder),
         ],
         figures=[f"{FIGURES}/{stem}.{formats[0]}" for stem in stems],
-        style=Markup(style),
-        style_digests=[markup.digest(style), markup.digest(_EMPTY_STYLE)],
+        style=Markup(css),
+        style_digests=[markup.digest(css), markup.digest(_EMPTY_STYLE)],
         script=Markup(script),
         library=Markup(library),
         script_digests=[markup.digest(library), markup.digest(script)],
@@ -207,7 +211,7 @@ def _subtitle(tables: StudyTables, header: StudyHeader) -> str:
 def _arm_colors(looks: Mapping[str, ArmStyle]) -> str:
     light = [f".arm{look.number} {{ color: {look.light}; }}" for look in looks.values()]
     dark = [f".arm{look.number} {{ color: {look.dark}; }}" for look in looks.values()]
-    return "\n".join([*light, "@media (prefers-color-scheme: dark) {", *dark, "}"])
+    return "\n".join([*light, "@media screen and (prefers-color-scheme: dark) {", *dark, "}"])
 
 
 @cache

@@ -50,10 +50,10 @@ def p_text(p: float) -> str:
     """Return a p-value to two digits.
 
     >>> p_text(0.0004), p_text(0.0312), p_text(1.0), p_text(float("nan"))
-    ('< .001', '.031', '1', '-')
+    ('< 0.001', '0.031', '1', '-')
     """
     if math.isnan(p):
         return quantities.NOTHING
     if p < 0.001:
-        return "< .001"
-    return "1" if p >= 0.9995 else f"{p:.3f}".removeprefix("0")
+        return "< 0.001"
+    return "1" if p >= 0.9995 else f"{p:.3f}"
