@@ -8,7 +8,7 @@
 - `inert_keys`: Keys of a scenario, and entries of its lists.
 - `facts`: Facts of one scenario that decide which keys have an effect.
 - `warning_lines`: Warnings about a scenario that can run but may not be what its user meant.
-- `outline`: Outline of a scenario in five lines: task, fleet, server, end, and identity of the run.
+- `outline`: Outline of a scenario in five parts: task, fleet, server, end, and identity of the run.
 """
 
 from fleetsim.scenario.contradictions import never_ends

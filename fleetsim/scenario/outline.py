@@ -1,4 +1,4 @@
-"""Outline of a scenario in five lines: task, fleet, server, end, and identity of the run."""
+"""Outline of a scenario in five parts: task, fleet, server, end, and identity of the run."""
 
 from collections.abc import Iterator
 
@@ -14,9 +14,9 @@ _MOST_DEVICES = 6
 _HASH_LENGTH = 8
 
 
-def outline(scenario: Scenario) -> list[str]:
-    """Return the five lines, each with its aligned label."""
-    parts = {
+def outline(scenario: Scenario) -> dict[str, str]:
+    """Return the five parts by their labels."""
+    return {
         "task": _task(scenario.task),
         "fleet": ", ".join(_fleet(scenario.fleet)),
         "server": ", ".join(_server(scenario.server)),
@@ -24,8 +24,6 @@ def outline(scenario: Scenario) -> list[str]:
         "run": f"seed {scenario.seed}, folder runs/{scenario.name}-"
         f"{scenario.content_hash[:_HASH_LENGTH]} unless --out is given",
     }
-    width = max(map(len, parts)) + 2
-    return [f"{label:<{width}}{part}" for label, part in parts.items()]
 
 
 def _task(task: TaskSettings) -> str:

@@ -47,7 +47,7 @@ class ExplainedKey:
     no_effect: str
     """Condition under which it has no effect, with a hint; empty: it always acts."""
     kinds: Mapping[str, str]
-    """Kinds of a mapping that has kinds, with the first line of each one's description."""
+    """Kinds of a mapping that has kinds, with the description of each one."""
 
 
 def explained_keys(schema: Node) -> list[ExplainedKey]:
@@ -121,7 +121,7 @@ class _Walk:
             default = None if name in required else _default(node)
             words = " ".join((node.get("description") or "").split())
             no_effect = node.get(NO_EFFECT, "")
-            kinds = {tag: _first_line(option) for (_, tag), option in tags.items()}
+            kinds = {tag: option.get("description", "") for (_, tag), option in tags.items()}
             types = _joined([self._type(leaf) for leaf in leaves])
             limits = " and ".join(filter(None, map(_limits, leaves)))
             yield ExplainedKey(key, beside, types, limits, default, words, no_effect, kinds)
@@ -206,5 +206,6 @@ def _limits(leaf: Node) -> str:
     return " and ".join(bounds)
 
 
-def _first_line(mapping: Node) -> str:
-    return " ".join(mapping.get("description", "").split("\n\n")[0].split())
+def first_line(description: str) -> str:
+    """Return the first paragraph of a description, on one line."""
+    return " ".join(description.split("\n\n", maxsplit=1)[0].split())

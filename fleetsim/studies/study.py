@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +15,7 @@ from fleetsim.quoting import MAX_LINES, cut, listed, quoted
 from fleetsim.record import prices
 from fleetsim.record.prices import Prices
 from fleetsim.scenario import WORLD, Scenario, load
+from fleetsim.scenario.settings import class_with
 from fleetsim.schema import faults, overrides, strict_yaml
 from fleetsim.schema.overrides import Override
 from fleetsim.schema.python_data import Overrides, changes_of, document_of
@@ -23,8 +24,11 @@ from fleetsim.schema.strict_yaml import Document, KeyPath, shown, spelled
 from fleetsim.studies.planned_run import PlannedRun, run_key
 from fleetsim.studies.settings import MOST_RUNS, StudySettings
 from fleetsim.user import Plugin, PluginNames, load_plugins
+from fleetsim.user.stand_in import stand_in, stored
 
 _MOST_KEYS = 4
+_OF_RUNS = {"scenario", "train", "overrides", "arms", "vary"}
+"""Keys of a study that define its runs, beside the seeds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +111,62 @@ def load_study(
 
     The arguments are those of `fleetsim.study`.
     """
+    settings, document, conditions, priced = _parts(path, overrides_)
+    base = _beside(settings.scenario, "scenarios", document)
+    if bundled.find("scenarios", base) is None:
+        message = bundled.not_found("scenarios", settings.scenario)
+        raise ScenarioError(faults.line(document, ("scenario",), message))
+    plugins = load_plugins(plugin)
+    cells = _cells(settings, document, conditions, base, plugins)
+    _check_cells(settings, document, cells)
+    return Study(settings, document.source, plugins, priced, conditions, cells)
+
+
+def stored_cells(study: Study) -> dict[str, Any]:
+    """Return the scenarios of a study as plain data, for `recalled_study`."""
+    return {
+        "definition": study.settings.model_dump(mode="json", include=_OF_RUNS),
+        "cells": [
+            {
+                "condition": condition,
+                "arm": arm,
+                "scenario": scenario.data(),
+                "plugins": [stored(plugin) for plugin in scenario.plugins],
+            }
+            for (condition, arm), scenario in study.cells.items()
+        ],
+    }
+
+
+def recalled_study(
+    path: str | Path | Mapping[str, Any],
+    overrides_: Overrides,
+    cells_of: Callable[[str], Mapping[str, Any]],
+) -> Study | None:
+    """Read a study file with the scenarios of `stored_cells`, whose files and plug-ins may be gone.
+
+    `cells_of` gives them by the study's name. None if they are those of other runs, or of another
+    version; seeds, targets, prices and the like may differ. Its runs cannot be made.
+    """
+    settings, document, conditions, priced = _parts(path, overrides_)
+    saved = cells_of(settings.name)
+    if saved.get("definition") != settings.model_dump(mode="json", include=_OF_RUNS):
+        return None
+    scenarios: dict[tuple[str, str], Scenario] = {}
+    try:
+        for cell in saved["cells"]:
+            plugins = [stand_in(identity) for identity in cell["plugins"]]
+            scenario = class_with(plugins).model_validate(cell["scenario"])
+            scenarios[cell["condition"], cell["arm"]] = scenario
+    except (LookupError, TypeError, ValueError):
+        return None
+    return Study(settings, document.source, (), priced, conditions, scenarios)
+
+
+def _parts(
+    path: str | Path | Mapping[str, Any], overrides_: Overrides
+) -> tuple[StudySettings, Document, tuple[StudyCondition, ...], Prices | None]:
+    """Read a study file; return its settings, itself, the conditions and the prices."""
     changes = changes_of(overrides_, {}, keys=(), call=load_study)
     document = overrides.apply(_read(path), changes)
     _refuse_keys_without_quotes(document)
@@ -124,14 +184,7 @@ def load_study(
             priced = prices.load(_beside(settings.prices, "prices", document))
         except DataError as fault:
             raise ScenarioError(faults.line(document, ("prices",), str(fault))) from None
-    base = _beside(settings.scenario, "scenarios", document)
-    if bundled.find("scenarios", base) is None:
-        message = bundled.not_found("scenarios", settings.scenario)
-        raise ScenarioError(faults.line(document, ("scenario",), message))
-    plugins = load_plugins(plugin)
-    cells = _cells(settings, document, conditions, base, plugins)
-    _check_cells(settings, document, cells)
-    return Study(settings, document.source, plugins, priced, conditions, cells)
+    return settings, document, conditions, priced
 
 
 def _read(path: str | Path | Mapping[str, Any]) -> Document:

@@ -87,8 +87,7 @@ def test_the_most_over_commitment_that_a_message_names_is_accepted():
 
 
 def outlined(name, overrides=(), **keys):
-    lines = outline(load(name, overrides, **keys))
-    return dict(line.split(None, 1) for line in lines)
+    return outline(load(name, overrides, **keys))
 
 
 def test_the_outline_names_what_closes_rounds_and_every_rule_that_ends_a_run():
