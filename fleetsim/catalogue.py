@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import get_args
 
 from fleetsim import bundled
+from fleetsim.errors import ScenarioError
 from fleetsim.fleet.devices.profile import (
     DeviceProfile,
     device_names,
@@ -18,7 +20,7 @@ from fleetsim.learning.data.loading import DatasetSettings
 from fleetsim.quoting import quoted
 from fleetsim.scenario import schema
 from fleetsim.schema import strict_yaml
-from fleetsim.schema.explained_keys import explained_keys, first_line, of_key
+from fleetsim.schema.explained_keys import ExplainedKey, explained_keys, first_line, of_key
 from fleetsim.schema.spelling import did_you_mean
 from fleetsim.selectors import KINDS
 from fleetsim.selectors.learned_weights import read_weights
@@ -39,6 +41,16 @@ class Listing:
         return [dict(zip(self.columns, map(str.strip, row), strict=True)) for row in self.rows]
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Meaning of a name of a table, with its settings."""
+
+    description: str
+    key: str | None = None
+    """Key of scenarios that takes the name as its kind; None: there is none."""
+    settings: Sequence[ExplainedKey] = ()
+
+
 def subject(word: str) -> str | None:
     """Return the subject that a word names, in the plural or singular; None if there is none."""
     return next((each for each in SUBJECTS if word in (each, _SINGULAR.get(each, each[:-1]))), None)
@@ -55,6 +67,26 @@ def listing(what: str) -> Listing:
     if what in _LISTINGS:
         return _LISTINGS[what]()
     return _titles(what) if what in _TITLED else _kinds(KEYS[what])
+
+
+def part(what: str, name: str) -> Part:
+    """Return the meaning of a name of one of `SUBJECTS`."""
+    rows = {row[0]: row[1] for row in listing(what).rows}
+    if name not in rows:
+        hint = did_you_mean(name, rows) or f"; there are {', '.join(rows)}"
+        raise ScenarioError(f"{what}: there is no {quoted(name)}{hint}")
+    if what not in KEYS:
+        return Part(rows[name])
+    key = KEYS[what]
+    own = [each for each in _explained() if f"{key}.kind: {name}" in each.beside]
+    kinds = (each.kinds for each in of_key(_explained(), key) if name in each.kinds)
+    keys = dict.fromkeys(each.key for each in own)
+    return Part(next(kinds)[name], key, [each for one in keys for each in of_key(own, one)])
+
+
+@cache
+def _explained() -> list[ExplainedKey]:
+    return explained_keys(schema())
 
 
 def _devices() -> Listing:
@@ -112,7 +144,7 @@ def _datasets() -> Listing:
 def _kinds(key: str) -> Listing:
     """Return the kinds of a key of scenarios."""
     kinds: dict[str, str] = {}
-    for explained in of_key(explained_keys(schema()), key):  # of each server mode, say
+    for explained in of_key(_explained(), key):  # of each server mode, say
         kinds |= {kind: first_line(text) for kind, text in explained.kinds.items()}
     note = f"Key {key}; its settings: fleetsim explain {key}, and the keys below it."
     return Listing(("kind", "what it is"), list(kinds.items()), note)

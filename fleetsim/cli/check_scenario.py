@@ -27,13 +27,6 @@ if TYPE_CHECKING:
     from fleetsim.training.prepared_task import PreparedTask
 
 
-_KEYS = (
-    *("valid", "errors", "warnings", "name", "seed", "scenario_hash", "clients", "outline"),
-    "scenario",
-)
-"""Keys of the JSON of `validate`."""
-
-
 def validate(
     scenario: ScenarioArgument,
     seed: SeedOption = None,
@@ -57,21 +50,24 @@ def validate(
         tried = _checked(loaded, warnings)
     except FaultsError as fault:
         if as_json:
-            output_json({**dict.fromkeys(_KEYS), "valid": False, "errors": fault.faults})
+            output_json({"valid": False, "errors": fault.faults})
         raise
     from fleetsim.quoting import one_line
     from fleetsim.scenario import outline, scenario_warnings
 
     parts = outline(loaded)
     if as_json:
-        values = (True, (), [*scenario_warnings(loaded), *warnings], loaded.name, loaded.seed)
-        more = (
-            loaded.content_hash,
-            loaded.fleet.size,
-            {**parts, "trainer": "; ".join(tried) or None},
-        )
-        scenario_data = loaded.data() if full else None
-        output_json(dict(zip(_KEYS, (*values, *more, scenario_data), strict=True)))
+        record = {
+            "valid": True,
+            "errors": (),
+            "warnings": [*scenario_warnings(loaded), *warnings],
+            "name": loaded.name,
+            "seed": loaded.seed,
+            "scenario_hash": loaded.content_hash,
+            "clients": loaded.fleet.size,
+            "outline": {**parts, "trainer": "; ".join(tried) or None},
+        }
+        output_json(record | ({"scenario": loaded.data()} if full else {}))
     elif full and not quiet:
         output(loaded.to_yaml(), ends_line=False)
     elif not quiet:

@@ -180,10 +180,8 @@ def status(
             }
             for planned in loaded.runs
         ]
-        counts = {"num_runs": len(runs), "num_done": sum(done.values())}
-        output_json(
-            {"name": loaded.settings.name, "home": home, **counts, "runs": runs, "notes": notes}
-        )
+        head = {"name": loaded.settings.name, "home": home, "num_runs": len(runs)}
+        output_json({**head, "num_done": sum(done.values()), "runs": runs, "notes": notes})
         return
     lines = []
     for condition, arm in product(loaded.conditions, loaded.arms):
@@ -221,7 +219,8 @@ def report(
     from fleetsim.studies.result import StudyResult
     from fleetsim.studies.run_store import RunStore
 
-    loaded = _load_or_recall(study, changes(set_, unset), plugin, RunStore(home))
+    overrides = changes(set_, unset)
+    loaded = _load_or_recall(study, overrides, plugin, RunStore(home), quiet=quiet)
     result = StudyResult(loaded, home)
     _report(result, out, formats=format_ or (), latex=latex, as_json=as_json, quiet=quiet)
 
@@ -264,7 +263,12 @@ def _report(
 
 
 def _load_or_recall(
-    study: str, overrides: Changes, plugin: list[str] | None, store: RunStore
+    study: str,
+    overrides: Changes,
+    plugin: list[str] | None,
+    store: RunStore,
+    *,
+    quiet: bool = False,
 ) -> Study:
     """Load a study; if it cannot be, as its last execution had it, whose results are stored."""
     from fleetsim.studies.study import recalled_study
@@ -275,7 +279,7 @@ def _load_or_recall(
         stored = recalled_study(study, overrides, store.cells)
         if stored is None:
             raise
-        note(f"the study is as its last `study run` had it: {fault.faults[0]}")
+        note(f"the study is as its last `study run` had it: {fault.faults[0]}", quiet=quiet)
         return stored
 
 

@@ -49,6 +49,12 @@ class ExplainedKey:
     kinds: Mapping[str, str]
     """Kinds of a mapping that has kinds, with the description of each one."""
 
+    @property
+    def facts(self) -> list[str]:
+        """Type, limits and default in words."""
+        default = "required" if self.default is None else f"default {self.default}"
+        return [text for text in (self.type, self.range, default) if text]
+
 
 def explained_keys(schema: Node) -> list[ExplainedKey]:
     """Return all keys of a schema in its order, those of each alternative apart."""

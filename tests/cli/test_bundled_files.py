@@ -114,7 +114,7 @@ def test_the_next_command_is_valid_and_uses_the_copy(kind, name, dest, command):
         ("show study nothing-near", "no such bundled study; bundled are charging-habits, "),
         ("copy selector oort x", "'selector' is not one of 'scenario', 'study', 'device', "),
         ("show selektor oort", "'selektor' is no kind of name; did you mean 'selectors'?"),
-        ("show selector ort", "selector 'ort': no such name; did you mean 'oort'?"),
+        ("show selector ort", "selectors: there is no 'ort'; did you mean 'oort'?"),
         ("copy scenario quickstart /dev/null/x", "/dev/null: "),
         ("show scenario ./scenarios/quickstart.yaml", "no such bundled scenario"),
     ],

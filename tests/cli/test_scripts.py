@@ -1,6 +1,5 @@
-"""What scripts rely on: `--json`, `--quiet`, `--unset`, `show` of every name, older spellings."""
+"""Commands in scripts: `--json`, `--quiet`, `--unset`, `show` of every name, older spellings."""
 
-import functools
 import json
 import re
 import shutil
@@ -13,7 +12,7 @@ import numpy as np
 import pytest
 
 import fleetsim
-from fleetsim import catalogue, scenario
+from fleetsim import catalogue
 from fleetsim.cli import terminal
 from tests.report.made_runs import MadeUp, make_run
 
@@ -147,15 +146,28 @@ def test_an_older_spelling_is_taken_with_a_note(words, note, error, command):
 
 
 @pytest.mark.slow
-def test_every_name_that_is_listed_can_be_shown(command, monkeypatch):
-    monkeypatch.setattr(scenario, "schema", functools.cache(scenario.schema))
-    for subject in catalogue.SUBJECTS:
-        for row in json.loads(command("list", subject, "--json").out):
-            name = next(iter(row.values()))
-            shown = json.loads((ended := command("show", subject, name, "--json")).out)
-            assert (ended.code, shown["kind"], shown["name"]) == (0, subject, name)
-            assert command("show", subject, name).out.strip()
-            assert shown["description"] or shown["data"]
+@pytest.mark.parametrize("subject", catalogue.SUBJECTS)
+def test_every_name_that_is_listed_can_be_shown(subject, command):
+    rows = json.loads(command("list", subject, "--json").out)
+    names = [next(iter(row.values())) for row in rows]
+    for name in names:
+        ended = command("show", subject, name, "--json")
+        shown = json.loads(ended.out)
+        assert (ended.code, shown["kind"], shown["name"]) == (0, subject, name)
+        assert shown["description"] or shown["data"]
+        assert sorted(shown) == sorted(documented("show"))
+    text = command("show", subject, names[0]).out
+    assert names[0] in text or shown["description"]
+
+
+def test_a_part_is_shown_with_its_settings_defaults_and_their_meaning(command):
+    shown = json.loads(command("show", "partition", "dirichlet", "--json").out)
+    text = command("show", "partitions", "dirichlet").out
+    alpha = next(each for each in shown["settings"] if each["key"] == "task.partition.alpha")
+
+    assert shown["key"] == "task.partition"
+    assert alpha["description"] in " ".join(text.split())
+    assert "task.partition.kind: dirichlet" in text
 
 
 @pytest.mark.slow
