@@ -64,7 +64,7 @@ class _Verb(TyperCommand):
 def _in_new_spelling(argument: str, known: Collection[str]) -> str:
     old = argument.partition("=")[0]
     new = _OLD_OPTIONS.get(old)
-    if new not in known or old in known:
+    if new is None or new not in known or old in known:
         return argument
     note(f"{old} is now {new}")
     return argument.replace(old, new, 1)

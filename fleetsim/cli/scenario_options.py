@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from fleetsim.scenario import Scenario
     from fleetsim.schema.overrides import Override
 
-    Changes = list[str] | list[str | Override]
+    Changes = Sequence[str | Override]
 
 _MAX_SEED = 2**63 - 1
 

@@ -46,7 +46,7 @@ def _file(kind: str, name: str) -> tuple[dict[str, Any], str]:
     from fleetsim.schema import strict_yaml
 
     path = bundled_path(kind, name)
-    record = {"kind": completion.FILE_KINDS[kind], "path": path}
+    record: dict[str, Any] = {"kind": completion.FILE_KINDS[kind], "path": path}
     if kind != "trace":
         return record | {"data": strict_yaml.read(path).data}, path.read_text("utf-8")
     readme = (path / "README.md").read_text("utf-8")
@@ -63,7 +63,8 @@ def _part(kind: str, name: str) -> tuple[dict[str, Any], str]:
     if subject is None:
         raise typer.BadParameter(catalogue.no_subject(kind))
     part = catalogue.part(subject, name)
-    lines, record = [part.description], {"kind": subject, "description": part.description}
+    lines = [part.description]
+    record: dict[str, Any] = {"kind": subject, "description": part.description}
     if part.key is not None:
         rows = {
             each.key.removeprefix(f"{part.key}."): f"{each.description} ({', '.join(each.facts)})"

@@ -127,7 +127,8 @@ class _Target:
 
     def remove(self, steps: list[str | int], name: str) -> None:
         here: Any = self.data
-        owner, path = here, ()
+        owner: Any = here
+        path: KeyPath = ()
         for step in steps:
             key = self.key(here, path, step, steps, name) if here else step
             if isinstance(here, dict | None) and key not in (here or ()):

@@ -23,27 +23,23 @@ def stored(plugin: Plugin) -> dict[str, Any]:
 
 def stand_in(identity: Mapping[str, Any]) -> Plugin:
     """Return the stand-in of a plug-in, whose settings may have any keys."""
-    kind = KINDS[identity["kind"]]
-    literal: Any = Literal  # its value is known only at run time
-    of_kind: Any = (literal[identity["word"]], identity["word"])
-    settings = create_model(
-        "StoredSettings",
-        __base__=kind.settings_base,
-        __doc__=f"Settings of the {kind.name} as they were stored.",
-        __cls_kwargs__={"extra": "allow"},
-        kind=of_kind,
-    )
+    kind, name = KINDS[identity["kind"]], identity["name"]
 
     def refuse(_: Settings) -> object:
-        raise ScenarioError(f"{identity['name']}: is not loaded; give it with --plugin")
+        raise ScenarioError(f"{name}: is not loaded; give it with --plugin {name}")
 
-    plugin = Plugin(
-        **{name: identity[name] for name in _IDENTITY},
-        kind=kind,
-        label=f"--plugin {identity['name']}",
-        settings=settings,
-        make=refuse,
-    )
+    settings = _any_settings(kind.settings_base, identity["word"])
+    known = {each: identity[each] for each in _IDENTITY}
+    plugin = Plugin(kind=kind, label=f"--plugin {name}", settings=settings, make=refuse, **known)
     if issubclass(settings, PluginSettings):
         settings.plugin = plugin
     return plugin
+
+
+def _any_settings(base: type[Settings], word: str) -> type[Settings]:
+    literal: Any = Literal  # its value is known only at run time
+    of_kind: Any = (literal[word], word)
+    options = {"extra": "allow"}
+    return create_model(
+        "StoredSettings", __base__=base, __doc__=base.__doc__, __cls_kwargs__=options, kind=of_kind
+    )
