@@ -78,10 +78,10 @@ def part(what: str, name: str) -> Part:
     if what not in KEYS:
         return Part(rows[name])
     key = KEYS[what]
-    own = [each for each in _explained() if f"{key}.kind: {name}" in each.beside]
+    of_kind = [each for each in _explained() if f"{key}.kind: {name}" in each.beside]
     kinds = (each.kinds for each in of_key(_explained(), key) if name in each.kinds)
-    keys = dict.fromkeys(each.key for each in own)
-    return Part(next(kinds)[name], key, [each for one in keys for each in of_key(own, one)])
+    keys = dict.fromkeys(each.key for each in of_kind)
+    return Part(next(kinds)[name], key, [each for one in keys for each in of_key(of_kind, one)])
 
 
 @cache

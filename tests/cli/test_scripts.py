@@ -104,9 +104,9 @@ def test_a_quiet_command_prints_what_it_wrote_and_still_warns(here, command, wit
     assert "warning: Nothing was delivered" in quiet.err
     assert "note: " not in quiet.err
     assert command("compare", "run", "--quiet").out == "comparison/comparison.html\n"
-    told = json.loads(wrong.out)
-    assert (wrong.code, told["valid"]) == (2, False)
-    assert [f"error: {line}" for line in told["errors"]] == wrong.err.splitlines()
+    refused = json.loads(wrong.out)
+    assert (wrong.code, refused["valid"]) == (2, False)
+    assert [f"error: {line}" for line in refused["errors"]] == wrong.err.splitlines()
 
 
 @pytest.mark.parametrize(

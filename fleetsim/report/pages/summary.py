@@ -24,8 +24,9 @@ from fleetsim.report.markup import Table
 TARGETS = (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.97, 0.98, 0.99)
 LOW_TARGETS = (0.1, 0.2, 0.3, 0.4)
 """Targets for runs that reached none of the usual ones."""
-_OF_MANIFEST = {"name", "status", "stop_rule", "stop_text", "seed", "scenario_hash", "digest"} | {
-    *("host_s", "failures", "warnings")
+_OF_MANIFEST = {
+    *("name", "status", "stop_rule", "stop_text", "seed", "scenario_hash", "digest", "host_s"),
+    *("failures", "warnings"),
 }
 """Keys of the manifest that scripts get."""
 
