@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import get_args
 
 from fleetsim import bundled
+from fleetsim.errors import ScenarioError
 from fleetsim.fleet.devices.profile import (
     DeviceProfile,
     device_names,
@@ -15,9 +17,11 @@ from fleetsim.fleet.traces.network.files import is_net_trace, read_net_trace
 from fleetsim.fleet.traces.usage.files import read_trace
 from fleetsim.learning.data.blank import BlankSettings
 from fleetsim.learning.data.loading import DatasetSettings
+from fleetsim.quoting import quoted
 from fleetsim.scenario import schema
 from fleetsim.schema import strict_yaml
-from fleetsim.schema.explained_keys import explained_keys, of_key
+from fleetsim.schema.explained_keys import ExplainedKey, explained_keys, first_line, of_key
+from fleetsim.schema.spelling import did_you_mean
 from fleetsim.selectors import KINDS
 from fleetsim.selectors.learned_weights import read_weights
 from fleetsim.settings import Settings
@@ -32,17 +36,57 @@ class Listing:
     rows: Sequence[tuple[str, ...]]
     note: str = ""
 
+    def records(self) -> list[dict[str, str]]:
+        """Return the rows by column."""
+        return [dict(zip(self.columns, map(str.strip, row), strict=True)) for row in self.rows]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Meaning of a name of a table, with its settings."""
+
+    description: str
+    key: str | None = None
+    """Key of scenarios that takes the name as its kind; None: there is none."""
+    settings: Sequence[ExplainedKey] = ()
+
 
 def subject(word: str) -> str | None:
     """Return the subject that a word names, in the plural or singular; None if there is none."""
     return next((each for each in SUBJECTS if word in (each, _SINGULAR.get(each, each[:-1]))), None)
 
 
+def no_subject(word: str) -> str:
+    """Return the message on a word that names no subject."""
+    hint = did_you_mean(word, SUBJECTS) or f"; there are {', '.join(SUBJECTS)}"
+    return f"{quoted(word)} is no kind of name{hint}"
+
+
 def listing(what: str) -> Listing:
     """Return the table of one of `SUBJECTS`."""
-    if what in _KEYS:
-        return _kinds(_KEYS[what])
-    return _titles(what) if what in _TITLED else _LISTINGS[what]()
+    if what in _LISTINGS:
+        return _LISTINGS[what]()
+    return _titles(what) if what in _TITLED else _kinds(KEYS[what])
+
+
+def part(what: str, name: str) -> Part:
+    """Return the meaning of a name of one of `SUBJECTS`."""
+    rows = {row[0]: row[1] for row in listing(what).rows}
+    if name not in rows:
+        hint = did_you_mean(name, rows) or f"; there are {', '.join(rows)}"
+        raise ScenarioError(f"{what}: there is no {quoted(name)}{hint}")
+    if what not in KEYS:
+        return Part(rows[name])
+    key = KEYS[what]
+    of_kind = [each for each in _explained() if f"{key}.kind: {name}" in each.beside]
+    kinds = (each.kinds for each in of_key(_explained(), key) if name in each.kinds)
+    keys = dict.fromkeys(each.key for each in of_kind)
+    return Part(next(kinds)[name], key, [each for one in keys for each in of_key(of_kind, one)])
+
+
+@cache
+def _explained() -> list[ExplainedKey]:
+    return explained_keys(schema())
 
 
 def _devices() -> Listing:
@@ -100,8 +144,8 @@ def _datasets() -> Listing:
 def _kinds(key: str) -> Listing:
     """Return the kinds of a key of scenarios."""
     kinds: dict[str, str] = {}
-    for explained in of_key(explained_keys(schema()), key):  # of each server mode, say
-        kinds |= explained.kinds
+    for explained in of_key(_explained(), key):  # of each server mode, say
+        kinds |= {kind: first_line(text) for kind, text in explained.kinds.items()}
     note = f"Key {key}; its settings: fleetsim explain {key}, and the keys below it."
     return Listing(("kind", "what it is"), list(kinds.items()), note)
 
@@ -174,7 +218,9 @@ _LISTINGS: dict[str, Callable[[], Listing]] = {
     "studies": _studies,
 }
 
-_KEYS = {
+KEYS = {
+    "datasets": "task.dataset",
+    "selectors": "server.selector",
     "models": "task.model",
     "partitions": "task.partition",
     "optimizers": "task.local.optimizer",
@@ -184,6 +230,7 @@ _KEYS = {
     "compressions": "server.compression",
     "channels": "fleet.channel",
 }
+"""Keys of scenarios whose kinds a subject lists."""
 _TITLED: tuple[bundled.Kind, ...] = ("radios", "prices")
 _METRICS = {
     "rounds": "rounds of the server",
@@ -193,5 +240,5 @@ _METRICS = {
     "grams": "grams of CO2e, by `prices`",
 }
 _SINGULAR = {"studies": "study", "losses": "loss", "prices": "price"}
-SUBJECTS = tuple(sorted((*_LISTINGS, *_KEYS, *_TITLED)))
+SUBJECTS = tuple(sorted({*_LISTINGS, *KEYS, *_TITLED}))
 """Subjects of `fleetsim list`."""

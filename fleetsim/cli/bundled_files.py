@@ -1,8 +1,8 @@
-"""The verbs `show` and `copy`: bundled files for people who installed a wheel."""
+"""The verb `copy`: bundled files for people who installed a wheel."""
 
 import shlex
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -12,7 +12,6 @@ from fleetsim.cli.terminal import note, output
 from fleetsim.errors import ScenarioError
 from fleetsim.quoting import quoted
 
-BundledKind = Literal["scenario", "study", "device", "radio", "trace", "prices"]
 _NEXT: dict[str, str] = {
     "scenario": "fleetsim run {path}",
     "study": "fleetsim study run {path}",
@@ -23,10 +22,6 @@ _NEXT: dict[str, str] = {
 """Next command after a copy."""
 _HINT = "choose another DEST"
 
-KindArgument = Annotated[
-    BundledKind,
-    typer.Argument(metavar="KIND", help="scenario, study, device, radio, trace or prices."),
-]
 NameArgument = Annotated[
     str,
     typer.Argument(
@@ -37,19 +32,15 @@ NameArgument = Annotated[
 ]
 
 
-def show(kind: KindArgument, name: NameArgument) -> None:
-    """Print a bundled file; of a trace, its README and the names of its files."""
-    path = _bundled_path(kind, name)
-    if kind == "trace":
-        files = [f"  {file.name}  {file.stat().st_size:,} B\n" for file in sorted(path.iterdir())]
-        text = "".join([(path / "README.md").read_text("utf-8"), "\nFiles:\n", *files])
-    else:
-        text = path.read_text("utf-8")
-    output(text, ends_line=False)
-
-
 def copy(
-    kind: KindArgument,
+    kind: Annotated[
+        str,
+        typer.Argument(
+            metavar="KIND",
+            help="scenario, study, device, radio, trace or prices; the plural, too.",
+            autocompletion=completion.file_kinds,
+        ),
+    ],
     name: NameArgument,
     dest: Annotated[
         Path, typer.Argument(metavar="DEST", help="New file, or a folder to copy it into.")
@@ -61,7 +52,11 @@ def copy(
     """Copy a bundled file, to change it; of a trace, its folder."""
     from fleetsim.host import paths
 
-    source, dest = _bundled_path(kind, name), paths.local(dest, ScenarioError)
+    words, kind = kind, completion.file_kind(kind) or ""
+    if not kind:
+        kinds = ", ".join(map(repr, completion.FILE_KINDS))
+        raise typer.BadParameter(f"{quoted(words)} is not one of {kinds}")
+    source, dest = bundled_path(kind, name), paths.local(dest, ScenarioError)
     target = dest / source.name if paths.is_folder(dest, ScenarioError) else dest
     existing, source_kind = paths.kind_of(target, ScenarioError), paths.kind_of(source)
     if existing is not None and (not force or existing != source_kind):
@@ -78,7 +73,8 @@ def copy(
     note(f"use it with: {_next(kind, source, target)}")
 
 
-def _bundled_path(kind: BundledKind, name: str) -> Path:
+def bundled_path(kind: str, name: str) -> Path:
+    """Return the path of a bundled file, of one of `completion.FILE_KINDS`."""
     of = completion.FILE_KINDS[kind]
     if name in bundled.names(of):
         path = bundled.find(of, name)
@@ -100,7 +96,7 @@ def _copy_folder(source: Path, target: Path) -> None:
         write_files(folder, files)
 
 
-def _next(kind: BundledKind, source: Path, target: Path) -> str:
+def _next(kind: str, source: Path, target: Path) -> str:
     # A bundled name has priority over a file.
     is_bundled = str(target) in bundled.names(completion.FILE_KINDS[kind])
     path = f"./{target}" if is_bundled else str(target)

@@ -21,6 +21,14 @@ FILE_KINDS: dict[str, bundled.Kind] = {
 """Kinds of bundled files that people read and copy."""
 
 
+def file_kind(word: str) -> str | None:
+    """Return the kind of bundled files that a word names, in the singular or plural."""
+    return next(
+        (one for one, many in FILE_KINDS.items() if word in (one, many, one.removesuffix("s"))),
+        None,
+    )
+
+
 def _bundled_names(kind: bundled.Kind) -> Callable[[str], list[str]]:
     def names(incomplete: str) -> list[str]:
         from fleetsim import bundled
@@ -50,5 +58,10 @@ def subjects(incomplete: str) -> list[str]:
 
 def files(context: typer.Context, incomplete: str) -> list[str]:
     """Return bundled files of the kind that the command line names."""
-    kind = FILE_KINDS.get(str(context.params.get("kind")))
-    return [] if kind is None else _bundled_names(kind)(incomplete)
+    kind = file_kind(str(context.params.get("kind")))
+    return [] if kind is None else _bundled_names(FILE_KINDS[kind])(incomplete)
+
+
+def file_kinds(incomplete: str) -> list[str]:
+    """Return kinds of bundled files."""
+    return [kind for kind in FILE_KINDS if kind.startswith(incomplete)]

@@ -1,18 +1,23 @@
 """The verb `explain`: what a key of a scenario or a study file means."""
 
-import json
 import textwrap
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Annotated
 
 import typer
 
-from fleetsim.cli.scenario_options import PluginOption
-from fleetsim.cli.terminal import output
+from fleetsim.cli.scenario_options import JsonOption, PluginOption
+from fleetsim.cli.terminal import output, output_json
 from fleetsim.errors import ScenarioError
 from fleetsim.quoting import quoted
-from fleetsim.schema.explained_keys import ExplainedKey, explained_keys, nearest_key, of_key
+from fleetsim.schema.explained_keys import (
+    ExplainedKey,
+    explained_keys,
+    first_line,
+    nearest_key,
+    of_key,
+)
 
 _WIDTH = 100
 PAGES = {
@@ -54,11 +59,14 @@ def explain(
     study: Annotated[
         bool, typer.Option("--study", help="A key of study files; without, of scenarios.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON, for scripts.")] = False,
+    as_json: JsonOption = False,
     plugin: PluginOption = None,
 ) -> None:
     """Explain a key: its type, range, default and meaning, and where it has no effect."""
-    keys = _keys(plugin, is_study=study)
+    keys = [
+        replace(each, kinds={kind: first_line(text) for kind, text in each.kinds.items()})
+        for each in _keys(plugin, is_study=study)
+    ]
     matches = of_key(keys, key)
     below = [each for each in keys if _is_right_below(each.key, key)]
     if not matches and not below:
@@ -68,11 +76,11 @@ def explain(
     page = None if study else page_of(key)
     if as_json:
         records = [asdict(each) | {"page": page} for each in matches or _once(below)]
-        output(json.dumps(records, indent=2))
+        output_json(records)
         return
     lines = [line for each in matches for line in (*_text(each, page), "")]
     if below and not any(each.kinds for each in matches):
-        lines += [f"Keys of {key or 'a file'}:", *_table({e.key: e.description for e in below})]
+        lines += [f"Keys of {key or 'a file'}:", *table({e.key: e.description for e in below})]
     output("\n".join(lines).rstrip())
 
 
@@ -113,11 +121,11 @@ def _text(key: ExplainedKey, page: str | None) -> list[str]:
     }
     shown = {name: text for name, text in facts.items() if text}
     words = textwrap.wrap(key.description, _WIDTH)
-    kinds = ["kinds:", *_table(key.kinds)] if key.kinds else []
-    return [key.key, *words, *_table(shown), *kinds]
+    kinds = ["kinds:", *table(key.kinds)] if key.kinds else []
+    return [key.key, *words, *table(shown), *kinds]
 
 
-def _table(rows: Mapping[str, str]) -> list[str]:
+def table(rows: Mapping[str, str]) -> list[str]:
     """Return rows of two columns, the second wrapped."""
     width = max(map(len, rows), default=0) + 2
     lines = []

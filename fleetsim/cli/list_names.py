@@ -8,10 +8,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from fleetsim.cli import completion
-from fleetsim.cli.scenario_options import PluginOption
-from fleetsim.cli.terminal import console, output, wide
-from fleetsim.quoting import quoted
-from fleetsim.schema.spelling import did_you_mean
+from fleetsim.cli.scenario_options import JsonOption, PluginOption
+from fleetsim.cli.terminal import console, output, output_json, wide
 
 _BYTE_PER_MB = 1e6
 
@@ -25,7 +23,7 @@ def list_(
             autocompletion=completion.subjects,
         ),
     ] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON, for scripts.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """List names that scenarios and commands may use."""
     from fleetsim import catalogue
@@ -33,16 +31,15 @@ def list_(
     subject = catalogue.subject(what)
     if subject is None:
         if what:
-            hint = did_you_mean(what, catalogue.SUBJECTS) or f"; {', '.join(catalogue.SUBJECTS)}"
-            raise typer.BadParameter(f"{quoted(what)} is no subject to list{hint}")
-        output(json.dumps(catalogue.SUBJECTS) if as_json else "\n".join(catalogue.SUBJECTS))
+            raise typer.BadParameter(catalogue.no_subject(what))
+        if as_json:
+            output_json(catalogue.SUBJECTS)
+        else:
+            output("\n".join(catalogue.SUBJECTS))
         return
     listing = catalogue.listing(subject)
     if as_json:
-        records = [
-            dict(zip(listing.columns, map(str.strip, row), strict=True)) for row in listing.rows
-        ]
-        output(json.dumps(records, indent=2))
+        output_json(listing.records())
         return
     table = Table(*listing.columns, box=None, pad_edge=False)
     for row in listing.rows:

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from fleetsim.cli.scenario_options import SetOption
+from fleetsim.cli.scenario_options import SetOption, UnsetOption, changes
 from fleetsim.cli.terminal import console, say, tell
 from fleetsim.host import paths
 
 if TYPE_CHECKING:
+    from fleetsim.cli.scenario_options import Changes
     from fleetsim.selector_training.episodes import Episode
     from fleetsim.selector_training.record_training import FleetFit
     from fleetsim.selector_training.study_records import RecordRequest
@@ -56,6 +57,7 @@ def train(
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of a fit to records.", min=0)] = 1,
     set_: SetOption = None,
+    unset: UnsetOption = None,
     home: HomeOption = Path("runs"),
     workers: Annotated[
         int | None,
@@ -81,12 +83,12 @@ def train(
         from fleetsim.selector_training.study_records import RecordRequest
 
         request = RecordRequest(form, per_arm=per_arm, arms=tuple(arm or ()))
-        _from_records(records, request, out, seed, set_ or [], home)
+        _from_records(records, request, out, seed, changes(set_, unset), home)
     else:
         if scenario is None or records is not None:
             message = f"{kind} learns over episodes: give --scenario and no --records"
             raise typer.BadParameter(message)
-        _over_episodes(scenario, kind, out, episodes, first_seed, set_ or [], workers)
+        _over_episodes(scenario, kind, out, episodes, first_seed, changes(set_, unset), workers)
     say(f"weights: {out}")
 
 
@@ -154,7 +156,7 @@ def _over_episodes(
     out: Path,
     episodes: int,
     first_seed: int,
-    overrides: list[str],
+    overrides: Changes,
     workers: int | None,
 ) -> None:
     from fleetsim.progress import bar, progress_text
@@ -184,7 +186,7 @@ def _over_episodes(
 
 
 def _from_records(
-    study: str, request: RecordRequest, out: Path, seed: int, overrides: list[str], home: Path
+    study: str, request: RecordRequest, out: Path, seed: int, overrides: Changes, home: Path
 ) -> None:
     from fleetsim.progress import bar
     from fleetsim.selector_training.record_training import settings_of, train_from_records

@@ -22,14 +22,13 @@ _ROUNDS = "cohort over_commit minimum_reports concurrency buffer_size window_s"
 _UPDATES = "compression max_update_norm privacy secure_aggregation"
 
 
-def outline(scenario: Scenario) -> list[str]:
-    """Return the lines, each with its aligned label, and one of the run's seed and folder."""
+def outline(scenario: Scenario) -> dict[str, str]:
+    """Return the lines by label, and one of the run's seed and folder."""
     parts = setup_of(scenario.data()) | {
         "run": f"seed {scenario.seed}, folder runs/{scenario.name}-"
         f"{scenario.content_hash[:_HASH_LENGTH]} unless --out is given"
     }
-    width = max(map(len, parts)) + 2
-    return [f"{label:<{width}}{part}" for label, part in parts.items() if part]
+    return {label: part for label, part in parts.items() if part}
 
 
 def setup_of(data: Mapping[str, Any], *, num_parameters: int | None = None) -> dict[str, str]:

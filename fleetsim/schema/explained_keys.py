@@ -47,7 +47,13 @@ class ExplainedKey:
     no_effect: str
     """Condition under which it has no effect, with a hint; empty: it always acts."""
     kinds: Mapping[str, str]
-    """Kinds of a mapping that has kinds, with the first line of each one's description."""
+    """Kinds of a mapping that has kinds, with the description of each one."""
+
+    @property
+    def facts(self) -> list[str]:
+        """Type, limits and default in words."""
+        default = "required" if self.default is None else f"default {self.default}"
+        return [text for text in (self.type, self.range, default) if text]
 
 
 def explained_keys(schema: Node) -> list[ExplainedKey]:
@@ -121,7 +127,7 @@ class _Walk:
             default = None if name in required else _default(node)
             words = " ".join((node.get("description") or "").split())
             no_effect = node.get(NO_EFFECT, "")
-            kinds = {tag: _first_line(option) for (_, tag), option in tags.items()}
+            kinds = {tag: option.get("description", "") for (_, tag), option in tags.items()}
             types = _joined([self._type(leaf) for leaf in leaves])
             limits = " and ".join(filter(None, map(_limits, leaves)))
             yield ExplainedKey(key, beside, types, limits, default, words, no_effect, kinds)
@@ -206,5 +212,6 @@ def _limits(leaf: Node) -> str:
     return " and ".join(bounds)
 
 
-def _first_line(mapping: Node) -> str:
-    return " ".join(mapping.get("description", "").split("\n\n")[0].split())
+def first_line(description: str) -> str:
+    """Return the first paragraph of a description, on one line."""
+    return " ".join(description.split("\n\n", maxsplit=1)[0].split())

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -10,7 +10,7 @@ from pathlib import Path
 from fleetsim.errors import ScenarioError
 from fleetsim.quoting import quoted
 from fleetsim.schema.faults import check
-from fleetsim.schema.overrides import apply
+from fleetsim.schema.overrides import Override, apply
 from fleetsim.schema.strict_yaml import Document
 from fleetsim.selector_training.study_records import Collected
 from fleetsim.selector_training.weight_writing import write_weights
@@ -30,7 +30,7 @@ class _Scenario(Settings):
     server: _Server
 
 
-def settings_of(changes: Sequence[str]) -> FedGCSSettings:
+def settings_of(changes: Iterable[str | Override]) -> FedGCSSettings:
     """Return the settings of FedGCS with overrides, `server.selector.KEY=VALUE` each."""
     default = Document({"server": {"selector": {"kind": KIND}}}, "--set")
     return check(_Scenario, apply(default, changes)).server.selector

@@ -89,7 +89,7 @@ def run(scenario: Scenario, settings: RunSettings) -> Run:
     if unmet is not None:
         on_note(f"warning: {unmet}")
     begins = manifest_of(
-        scenario, prepared, platform, fleet.device_figures, run_key=settings.run_key
+        scenario, prepared, platform, fleet.device_figures, run_key=settings.run_key, unmet=unmet
     )
     with held_folder(settings, begins, platform, scenario=scenario.to_yaml()) as (folder, manifest):
         if manifest.status == "done":

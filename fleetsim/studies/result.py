@@ -8,7 +8,7 @@ result.run(arm="oort", seed=3).time_to_accuracy(0.8)
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 
 _CSV = ("runs", "costs", "accuracies", "summaries", "verdicts", "differences")
 """Tables that are written as files."""
+_SUMMARY = ("num_seeds", "num_reached", "mean", "std", "median", "restricted_mean")
+_VERDICT = ("baseline", "num_pairs", "ratio", "low", "high", "p_holm", "kind", "sentence")
+"""Columns of summaries and verdicts for scripts."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -199,6 +202,27 @@ class StudyResult:
             frame: pd.DataFrame = getattr(self, name)
             atomic_files.write(target / f"{name}.csv", csv_text.encoded(frame))
         return page
+
+    def record(self) -> dict[str, Any]:
+        """Return the evidence for scripts, in SI; docs/commands.md defines every key."""
+        settings, runs = self.study.settings, self.runs
+
+        def rows(frame: pd.DataFrame, columns: tuple[str, ...]) -> list[dict[Hashable, Any]]:
+            named = frame.rename(columns={"currency": "metric"})
+            return named[["condition", "target", "metric", "arm", *columns]].to_dict("records")
+
+        return {
+            "name": settings.name,
+            "question": settings.question,
+            "home": self.home,
+            "arms": self.study.arms,
+            "baseline": settings.baseline_arm,
+            "seeds": settings.seeds,
+            "num_runs": len(runs),
+            "num_done": int((runs["status"] == "done").sum()),
+            "summaries": rows(self.summaries, _SUMMARY),
+            "verdicts": rows(self.verdicts, _VERDICT),
+        }
 
     def __repr__(self) -> str:
         return f"<StudyResult {self.study.settings.name} in {self.home}>"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +15,7 @@ from fleetsim.quoting import MAX_LINES, cut, listed, quoted
 from fleetsim.record import atomic_files, prices
 from fleetsim.record.prices import Prices
 from fleetsim.scenario import WORLD, Scenario, load
+from fleetsim.scenario.settings import class_with
 from fleetsim.schema import faults, overrides, strict_yaml
 from fleetsim.schema.overrides import Override
 from fleetsim.schema.python_data import Overrides, changes_of, document_of
@@ -23,9 +24,12 @@ from fleetsim.schema.strict_yaml import Document, KeyPath, shown, spelled
 from fleetsim.studies.planned_run import PlannedRun, run_key
 from fleetsim.studies.settings import MOST_RUNS, Metric, StudySettings
 from fleetsim.user import Plugin, PluginNames, load_plugins
+from fleetsim.user.stand_in import stand_in, stored
 
 STUDY_FILE = "study.yaml"
 _MOST_KEYS = 4
+_OF_RUNS = {"scenario", "train", "overrides", "arms", "vary"}
+"""Keys of a study that define its runs, beside the seeds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +90,7 @@ class Study:
     def baseline_level(self) -> str | None:
         """Label of the condition with which a sweep compares the others."""
         level = self.settings.baseline_level
-        if level is None:
-            return None
-        by_value = {
-            name: condition.label
-            for condition in self.conditions
-            for name in (condition.label, *_only(condition.levels.values()))
-        }
-        return by_value.get(level if isinstance(level, str) else shown(level))
+        return None if level is None else _level_of(level, self.conditions)
 
     @property
     def doubtful_conditions(self) -> frozenset[str]:
@@ -143,6 +140,63 @@ def load_study(
 
     The arguments are those of `fleetsim.study`.
     """
+    settings, document, conditions, priced = _parts(path, overrides_)
+    named = document.data["scenario"]  # as the user wrote it
+    base = _beside(named, "scenarios", document)
+    if bundled.find("scenarios", base) is None:
+        message = bundled.not_found("scenarios", named)
+        raise ScenarioError(faults.line(document, ("scenario",), message))
+    plugins = load_plugins(plugin)
+    cells = _cells(settings, document, conditions, base, plugins)
+    _check_cells(settings, document, cells)
+    return Study(settings, document.source, plugins, priced, conditions, cells)
+
+
+def stored_cells(study: Study) -> dict[str, Any]:
+    """Return the scenarios of a study as plain data, for `recalled_study`."""
+    return {
+        "definition": study.settings.model_dump(mode="json", include=_OF_RUNS),
+        "cells": [
+            {
+                "condition": condition,
+                "arm": arm,
+                "scenario": scenario.data(),
+                "plugins": [stored(plugin) for plugin in scenario.plugins],
+            }
+            for (condition, arm), scenario in study.cells.items()
+        ],
+    }
+
+
+def recalled_study(
+    path: str | Path | Mapping[str, Any],
+    overrides_: Overrides,
+    cells_of: Callable[[str], Mapping[str, Any]],
+) -> Study | None:
+    """Read a study file with the scenarios of `stored_cells`, whose files and plug-ins may be gone.
+
+    `cells_of` gives them by the study's name. None if they are those of other runs, or of another
+    version; seeds, targets, prices and the like may differ. Its runs cannot be made.
+    """
+    settings, document, conditions, priced = _parts(path, overrides_)
+    saved = cells_of(settings.name)
+    if saved.get("definition") != settings.model_dump(mode="json", include=_OF_RUNS):
+        return None
+    scenarios: dict[tuple[str, str], Scenario] = {}
+    try:
+        for cell in saved["cells"]:
+            plugins = [stand_in(identity) for identity in cell["plugins"]]
+            scenario = class_with(plugins).model_validate(cell["scenario"])
+            scenarios[cell["condition"], cell["arm"]] = scenario
+    except (LookupError, TypeError, ValueError):
+        return None
+    return Study(settings, document.source, (), priced, conditions, scenarios)
+
+
+def _parts(
+    path: str | Path | Mapping[str, Any], overrides_: Overrides
+) -> tuple[StudySettings, Document, tuple[StudyCondition, ...], Prices | None]:
+    """Read a study file; return its settings, itself, the conditions and the prices."""
     changes = changes_of(overrides_, {}, keys=(), call=load_study)
     document = overrides.apply(_read(path), changes)
     _refuse_keys_without_quotes(document)
@@ -160,29 +214,25 @@ def load_study(
             priced = prices.load(_beside(settings.prices, "prices", document))
         except DataError as fault:
             raise ScenarioError(faults.line(document, ("prices",), str(fault))) from None
-    base = _beside(settings.scenario, "scenarios", document)
-    if bundled.find("scenarios", base) is None:
-        message = bundled.not_found("scenarios", settings.scenario)
-        raise ScenarioError(faults.line(document, ("scenario",), message))
-    plugins = load_plugins(plugin)
-    cells = _cells(settings, document, conditions, base, plugins)
-    _check_cells(settings, document, cells)
     # So that the study can be executed from another folder.
     places = {"scenario": _absolute(settings.scenario, "scenarios", document)}
     if settings.prices is not None:
         places["prices"] = _absolute(settings.prices, "prices", document)
-    settings = settings.model_copy(update=places)
-    study = Study(settings, document.source, plugins, priced, conditions, cells)
-    if settings.baseline_level is not None and study.baseline_level is None:
+    level = settings.baseline_level
+    if level is not None and _level_of(level, conditions) is None:
         labels = ", ".join(condition.label for condition in conditions)
         message = f"is no level; the levels are {labels}"
         raise ScenarioError(faults.line(document, ("baseline_level",), message))
-    return study
+    return settings.model_copy(update=places), document, conditions, priced
 
 
-def _only(levels: Collection[str]) -> Collection[str]:
-    """Return the level of one varied key, which names its condition; none of several keys."""
-    return levels if len(levels) == 1 else ()
+def _level_of(level: Any, conditions: Sequence[StudyCondition]) -> str | None:
+    """Return the label of the condition that a level names: its label, or the only value."""
+    names: dict[str, str] = {}
+    for condition in conditions:
+        only = condition.levels.values() if len(condition.levels) == 1 else ()
+        names |= dict.fromkeys((condition.label, *only), condition.label)
+    return names.get(level if isinstance(level, str) else shown(level))
 
 
 def _read(path: str | Path | Mapping[str, Any]) -> Document:

@@ -1,6 +1,6 @@
 """Page that sets the models of scenarios beside measurements, theory and counts.
 
-`fleetsim validate-world` writes it. Nothing here models anything: every figure comes from
+`fleetsim world validate` writes it. Nothing here models anything: every figure comes from
 `load_device` and the code of fleet/ and engine/ that a run uses. It is set beside a published
 measurement (`measurements`), a closed form, or a count in a trace.
 

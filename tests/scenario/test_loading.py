@@ -86,8 +86,8 @@ def test_the_most_over_commitment_that_a_message_names_is_accepted():
     load("quickstart", ["server.cohort=7", "server.over_commit=7.1428"])
 
 
-def outlined(name, overrides=()):
-    return dict(line.split(None, 1) for line in outline(load(name, overrides)))
+def outlined(name, overrides=(), **keys):
+    return outline(load(name, overrides, **keys))
 
 
 def test_the_outline_of_quickstart_by_hand():

@@ -31,7 +31,7 @@ def trained(tmp_path_factory):
     study, out = str(home / "study.yaml"), home / "weights.safetensors"
     options = [part for one in SMALL for part in ("--set", f"server.selector.{one}")]
     for words in (
-        ["study", "run", study, "--home", str(home), "--jobs", "1"],
+        ["study", "run", study, "--home", str(home), "--workers", "1"],
         [
             *("selector", "train", "fedgcs", "--records", study, "--home", str(home)),
             *("--out", str(out), *options),

@@ -78,7 +78,7 @@ def test_a_process_that_is_killed_while_it_is_idle_is_replaced(trained_file, tmp
 
 def command(file: Path, home: Path) -> list[str]:
     verb = [sys.executable, "-m", "fleetsim", "study", "run", str(file)]
-    return [*verb, "--home", str(home), "--jobs", "2"]
+    return [*verb, "--home", str(home), "--workers", "2"]
 
 
 def processes_below(parent: int) -> list[int]:

@@ -49,7 +49,7 @@ ENGINES: Mapping[Engine, EngineMemory] = {
 }
 """mnn: fit of resident memory on Snapdragon 855 phones, five networks in batches of 1 to 32, mean
 error 7 %, at most 20 % (UbiquitousLearning/Benchmark-On-Device-Training@1b3cfeb,
-tools/train/benchmark/MEIZU_Freq_1708800; `fleetsim validate-world` repeats it). autograd: base
+tools/train/benchmark/MEIZU_Freq_1708800; `fleetsim world validate` repeats it). autograd: base
 measured after `import torch` (Python 3.11, torch 2 for CPUs, x86-64 Linux: 218 MiB), without the
 context of a GPU; the rest is what torch keeps."""
 

@@ -24,6 +24,7 @@ from fleetsim.report.pages.comparison_tables import (
     detail_tables,
     differences_table,
     frame,
+    record,
     runs_table,
     text_table,
     worlds_message,
@@ -33,7 +34,7 @@ from fleetsim.report.pages.run_figures import Drawn
 from fleetsim.report.pages.setup import SetupBlock, facts_of_runs
 from fleetsim.report.quantities import some
 
-__all__ = ["Entry", "RunComparison", "compare", "frame", "text_table", "write"]
+__all__ = ["Entry", "RunComparison", "compare", "frame", "record", "text_table", "write"]
 
 STEM = "comparison"
 LEDGER = f"{STEM}-ledger"

@@ -14,8 +14,8 @@ from fleetsim.report.markup import Table
 from fleetsim.report.pages import ledger_tables, measures, regret
 from fleetsim.report.pages.measures import ScoreBudgets
 from fleetsim.report.pages.regret import Regrets
-from fleetsim.report.pages.scenario_differences import Difference
-from fleetsim.report.pages.summary import Totals
+from fleetsim.report.pages.scenario_differences import ABSENT, Difference
+from fleetsim.report.pages.summary import Totals, run_record
 from fleetsim.report.quantities import NOTHING
 from fleetsim.schema.strict_yaml import spelled
 
@@ -111,6 +111,22 @@ def frame(comparison: RunComparison) -> pd.DataFrame:
     counts = [f"rounds_to_{target:g}" for target in comparison.targets]
     counts += [f"rounds_to_seen_{share:g}" for share in measures.SEEN]
     return table.astype(dict.fromkeys(counts, "Int64"))
+
+
+def record(comparison: RunComparison) -> dict[str, Any]:
+    """Return the comparison for scripts; docs/commands.md defines every key."""
+    return {
+        "runs": [
+            {"label": entry.label, **run_record(entry.run, comparison.targets)}
+            for entry in comparison.entries
+        ],
+        "differences": {
+            spelled(difference.path): [None if v is ABSENT else v for v in difference.values]
+            for difference in comparison.differences
+        },
+        "different_worlds": comparison.world_differences,
+        "notes": [*comparison.notes, *([NO_EVIDENCE] if comparison.evidence else [])],
+    }
 
 
 def text_table(comparison: RunComparison) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import pandas as pd
 
@@ -23,6 +24,11 @@ from fleetsim.report.markup import Table
 TARGETS = (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.97, 0.98, 0.99)
 LOW_TARGETS = (0.1, 0.2, 0.3, 0.4)
 """Targets for runs that reached none of the usual ones."""
+_OF_MANIFEST = {
+    *("name", "status", "stop_rule", "stop_text", "seed", "scenario_hash", "digest", "host_s"),
+    *("failures", "warnings"),
+}
+"""Keys of the manifest that scripts get."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +67,32 @@ def totals(run: Run) -> Totals:
         num_delivered=int(rounds["num_delivered"].sum()),
         waiting_mean_s=run.average_waiting_s(),
     )
+
+
+def run_record(run: Run, targets: Sequence[float] | None = None) -> dict[str, Any]:
+    """Return the numbers of a run for scripts, in SI; docs/commands.md defines every key.
+
+    Targets are accuracies (fractions); unless given, usual ones that the run reached, and that at
+    which it was to stop.
+    """
+    if targets is None:
+        stops_at = run.scenario["stop"].get("accuracy")
+        targets = [*reached_targets([run.rounds]), *([stops_at] if stops_at else [])]
+    return {
+        "folder": run.folder,
+        **run.manifest.model_dump(include=_OF_MANIFEST),
+        **asdict(totals(run)),
+        "epsilon": run.epsilon,
+        "targets": [
+            {
+                "accuracy": target,
+                "rounds": run.rounds_to_accuracy(target),
+                "time_s": run.time_to_accuracy(target),
+                "energy_j": run.energy_to_accuracy(target),
+            }
+            for target in sorted(set(targets))
+        ],
+    }
 
 
 def ending(run: Run) -> str:
