@@ -17,6 +17,7 @@ and `fleetsim list` do not wait for them.
 - `completion`: Names that the shell completes; where none fits, it completes files.
 - `terminal`: Consoles, messages on stderr, and exit codes of an interrupt.
 - `explain_keys`: The verb `explain`: what a key of a scenario or a study file means.
+- `optimize_study`: The verb `study optimize`: a search over keys of a scenario, and its page.
 """
 
 from fleetsim.cli.application import app

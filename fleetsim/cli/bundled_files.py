@@ -12,10 +12,11 @@ from fleetsim.cli.terminal import note, output
 from fleetsim.errors import ScenarioError
 from fleetsim.quoting import quoted
 
-BundledKind = Literal["scenario", "study", "device", "radio", "trace", "prices"]
+BundledKind = Literal["scenario", "study", "search", "device", "radio", "trace", "prices"]
 _NEXT: dict[str, str] = {
     "scenario": "fleetsim run {path}",
     "study": "fleetsim study run {path}",
+    "search": "fleetsim study optimize {path}",
     "device": "fleetsim run quickstart --set {devices}",
     "radio": "fleetsim run quickstart --set {radio}",
     "prices": "fleetsim report RUN --prices {path}",
@@ -25,7 +26,7 @@ _HINT = "choose another DEST"
 
 KindArgument = Annotated[
     BundledKind,
-    typer.Argument(metavar="KIND", help="scenario, study, device, radio, trace or prices."),
+    typer.Argument(metavar="KIND", help="scenario, study, search, device, radio, trace or prices."),
 ]
 NameArgument = Annotated[
     str,

@@ -55,21 +55,24 @@ def list_(
 
 def schema(
     what: Annotated[
-        Literal["scenario", "study"],
-        typer.Argument(metavar="WHAT", help="Files: scenario or study."),
+        Literal["scenario", "study", "search"],
+        typer.Argument(metavar="WHAT", help="Files: scenario, study or search."),
     ] = "scenario",
     plugin: PluginOption = None,
 ) -> None:
-    """Print the JSON Schema of scenarios, or of study files, for editors."""
-    if what == "study":
+    """Print the JSON Schema of scenarios, of study files, or of search files, for editors."""
+    if what != "scenario":
         from fleetsim.studies import settings
+        from fleetsim.studies.search.settings import SearchSettings
 
         if plugin:
             raise typer.BadParameter(
                 "--plugin adds the keys of a plug-in to the schema of scenarios; leave it out"
-                " with study"
+                f" with {what}"
             )
-        json_schema = settings.schema()
+        json_schema = settings.schema(
+            SearchSettings if what == "search" else settings.StudySettings
+        )
     else:
         from fleetsim import scenario
 

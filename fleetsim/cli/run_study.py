@@ -47,20 +47,30 @@ SetOption = Annotated[
 HomeOption = Annotated[
     Path, typer.Option(help="Folder of the runs, which all studies share, and of the pages.")
 ]
+JobsOption = Annotated[
+    int | None,
+    typer.Option(
+        help="Runs at a time, one process each; as many as cores unless given.",
+        min=1,
+        max=_MAX_JOBS,
+    ),
+]
+TimeoutOption = Annotated[
+    float | None,
+    typer.Option(
+        metavar="SECONDS",
+        help="End a run that takes longer, of host time; it has failed, and the others go on.",
+        min=1.0,
+        max=_MAX_TIMEOUT_S,
+    ),
+]
 
 
 def run(
     study: StudyArgument,
     set_: SetOption = None,
     home: HomeOption = Path("runs"),
-    jobs: Annotated[
-        int | None,
-        typer.Option(
-            help="Runs at a time, one process each; as many as cores unless given.",
-            min=1,
-            max=_MAX_JOBS,
-        ),
-    ] = None,
+    jobs: JobsOption = None,
     dask: Annotated[
         str | None,
         typer.Option(
@@ -71,15 +81,7 @@ def run(
         ),
     ] = None,
     plugin: PluginOption = None,
-    timeout: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SECONDS",
-            help="End a run that takes longer, of host time; it has failed, and the others go on.",
-            min=1.0,
-            max=_MAX_TIMEOUT_S,
-        ),
-    ] = None,
+    timeout: TimeoutOption = None,
     run_reports: Annotated[
         bool, typer.Option("--run-reports", help="Write the report of every new run, too.")
     ] = False,

@@ -73,7 +73,9 @@ def digest(text: str) -> str:
 def write(path: Path, template: str, *, folder: str = "report", **content: object) -> None:
     """Fill in a template from a folder of the package, and write the page atomically."""
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("fleetsim", folder),
+        loader=jinja2.ChoiceLoader(
+            [jinja2.PackageLoader("fleetsim", each) for each in dict.fromkeys((folder, "report"))]
+        ),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,

@@ -91,7 +91,7 @@ class _Target:
 
     def put(self, change: Override) -> None:
         name, value = change.name, copy.deepcopy(change.value)
-        steps = _steps(change.key, name)
+        steps = steps_of(change.key, name)
         here: Any = self.data
         path: KeyPath = ()
         for step in steps[:-1]:
@@ -161,11 +161,12 @@ def _parsed(change: str) -> Override:
     if not position or not change.startswith("=", position):
         raise ScenarioError(f"{name}: write KEY.PATH=VALUE, such as server.cohort=20")
     key = change[:position]
-    _steps(key, name)
+    steps_of(key, name)
     return Override(key, parse_value(change[position + 1 :], name), name)
 
 
-def _steps(key: str, name: str) -> list[str | int]:
+def steps_of(key: str, name: str) -> list[str | int]:
+    """Return a key path as keys and indices; `name` is its origin in messages."""
     steps: list[str | int] = []
     position = 0
     while match := _STEP.match(key, position):

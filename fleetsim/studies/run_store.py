@@ -25,7 +25,7 @@ from fleetsim.studies.planned_run import PlannedRun, require_planned
 HOME = RUNS
 _FAILURES = "failures.json"
 _KEY_LENGTH = 16
-_ELSEWHERE = "choose another place with --home"
+ELSEWHERE = "choose another place with --home"
 
 Status = Literal["done", "unfinished", "missing", "damaged"]
 
@@ -167,21 +167,21 @@ class RunStore:
     def save_failures(self, name: str, reasons: Mapping[str, str]) -> None:
         """Replace the failures of a study."""
         folder = self.study_folder(name)
-        atomic_files.make_inner_folder(folder, hint=_ELSEWHERE)
+        atomic_files.make_inner_folder(folder, hint=ELSEWHERE)
         data = {"study": name, "reasons": dict(reasons)}
         text = f"{json.dumps(data, indent=2)}\n"
-        atomic_files.write(folder / _FAILURES, text.encode(), hint=_ELSEWHERE)
+        atomic_files.write(folder / _FAILURES, text.encode(), hint=ELSEWHERE)
 
     @contextmanager
     def locked(self, name: str) -> Iterator[None]:
         """Keep other processes from executing the same study."""
         folder = self.study_folder(name)
-        atomic_files.make_inner_folder(folder, hint=_ELSEWHERE)
-        lock = acquired(folder / ".lock", hint=_ELSEWHERE)
+        atomic_files.make_inner_folder(folder, hint=ELSEWHERE)
+        lock = acquired(folder / ".lock", hint=ELSEWHERE)
         if lock is None:
             raise DataError(
                 f"{folder}: another process is running this study; wait until it ends, or"
-                f" {_ELSEWHERE}"
+                f" {ELSEWHERE}"
             )
         try:
             yield

@@ -108,7 +108,7 @@ def load_study(
     The arguments are those of `fleetsim.study`.
     """
     changes = changes_of(overrides_, {}, keys=(), call=load_study)
-    document = overrides.apply(_read(path), changes)
+    document = overrides.apply(read(path), changes)
     _refuse_keys_without_quotes(document)
     settings = faults.check(StudySettings, document)
     conditions = tuple(_conditions(settings, document))
@@ -118,30 +118,40 @@ def load_study(
             f"{document.source}: has {num_runs:,} runs, more than {MOST_RUNS:,}; leave out arms,"
             " levels or seeds"
         )
-    priced = None
-    if settings.prices is not None:
-        try:
-            priced = prices.load(_beside(settings.prices, "prices", document))
-        except DataError as fault:
-            raise ScenarioError(faults.line(document, ("prices",), str(fault))) from None
-    base = _beside(settings.scenario, "scenarios", document)
-    if bundled.find("scenarios", base) is None:
-        message = bundled.not_found("scenarios", settings.scenario)
-        raise ScenarioError(faults.line(document, ("scenario",), message))
+    base, priced = named_files(document, settings.scenario, settings.prices)
     plugins = load_plugins(plugin)
     cells = _cells(settings, document, conditions, base, plugins)
     _check_cells(settings, document, cells)
     return Study(settings, document.source, plugins, priced, conditions, cells)
 
 
-def _read(path: str | Path | Mapping[str, Any]) -> Document:
+def read(path: str | Path | Mapping[str, Any], kind: bundled.Kind = "studies") -> Document:
+    """Return the document of a study file, or of another kind: a path, a name, or its keys."""
+    noun = {"searches": "search"}.get(kind, "study")
     if isinstance(path, Mapping):
-        return document_of(path, "study")
+        return document_of(path, noun)
     name = str(path)
-    file = bundled.find("studies", name) if name else None
+    file = bundled.find(kind, name) if name else None
     if file is None:
-        raise ScenarioError(f"study {quoted(name)}: {bundled.not_found('studies', name)}")
+        raise ScenarioError(f"{noun} {quoted(name)}: {bundled.not_found(kind, name)}")
     return strict_yaml.read(file)
+
+
+def named_files(
+    document: Document, scenario: str, prices_name: str | None
+) -> tuple[str, Prices | None]:
+    """Return the scenario of a study file as a name or path, and its prices."""
+    priced = None
+    if prices_name is not None:
+        try:
+            priced = prices.load(_beside(prices_name, "prices", document))
+        except DataError as fault:
+            raise ScenarioError(faults.line(document, ("prices",), str(fault))) from None
+    base = _beside(scenario, "scenarios", document)
+    if bundled.find("scenarios", base) is None:
+        message = bundled.not_found("scenarios", scenario)
+        raise ScenarioError(faults.line(document, ("scenario",), message))
+    return base, priced
 
 
 def _refuse_keys_without_quotes(document: Document) -> None:
@@ -187,7 +197,7 @@ def _levels(key: str, document: Document) -> Iterator[tuple[str, list[Override]]
     values = document.data["vary"][key]
     if isinstance(values, dict):
         for label, changes in values.items():
-            yield label, list(_overrides(changes, ("vary", key, label), document))
+            yield label, list(overrides_at(changes, ("vary", key, label), document))
         return
     for index, value in enumerate(values):
         place: KeyPath = ("vary", key, index)
@@ -195,9 +205,10 @@ def _levels(key: str, document: Document) -> Iterator[tuple[str, list[Override]]
         yield cut(label), [Override(key, value, _name(document, place))]
 
 
-def _overrides(
+def overrides_at(
     changes: Mapping[str, Any], place: KeyPath, document: Document
 ) -> Iterator[Override]:
+    """Yield the overrides of a scenario that stand at a place of a study file."""
     for key, value in changes.items():
         yield Override(key, value, _name(document, (*place, key)))
 
@@ -214,16 +225,16 @@ def _cells(
     plugins: Sequence[Plugin],
 ) -> dict[tuple[str, str], Scenario]:
     data = document.data
-    shared = list(_overrides(data.get("overrides", {}), ("overrides",), document))
+    shared = list(overrides_at(data.get("overrides", {}), ("overrides",), document))
     cells: dict[tuple[str, str], Scenario] = {}
     problems: dict[str, None] = {}
     unnamed = {plugin.label: plugin for plugin in plugins if plugin.kind.key_path is not None}
     for condition in conditions:
         for arm in settings.arms:
-            of_arm = _overrides(data["arms"][arm], ("arms", arm), document)
+            of_arm = overrides_at(data["arms"][arm], ("arms", arm), document)
             changes = [*shared, *of_arm, *condition.overrides]
             try:
-                used_plugins = _named(plugins, base, changes)
+                used_plugins = plugins_named_in(plugins, base, changes)
                 for plugin in used_plugins:
                     unnamed.pop(plugin.label, None)
                 cells[condition.label, arm] = load(
@@ -243,7 +254,9 @@ def _cells(
     return cells
 
 
-def _named(plugins: Sequence[Plugin], base: str, changes: Sequence[Override]) -> list[Plugin]:
+def plugins_named_in(
+    plugins: Sequence[Plugin], base: str, changes: Sequence[Override]
+) -> list[Plugin]:
     """Return the plug-ins whose kinds a scenario with these overrides names.
 
     Those that stand nowhere in a scenario, such as trackers, watch every run.
