@@ -55,24 +55,21 @@ def list_(
 
 def schema(
     what: Annotated[
-        Literal["scenario", "study", "search"],
-        typer.Argument(metavar="WHAT", help="Files: scenario, study or search."),
+        Literal["scenario", "study"],
+        typer.Argument(metavar="WHAT", help="Files: scenario or study."),
     ] = "scenario",
     plugin: PluginOption = None,
 ) -> None:
-    """Print the JSON Schema of scenarios, of study files, or of search files, for editors."""
-    if what != "scenario":
+    """Print the JSON Schema of scenarios, or of study files, for editors."""
+    if what == "study":
         from fleetsim.studies import settings
-        from fleetsim.studies.search.settings import SearchSettings
 
         if plugin:
             raise typer.BadParameter(
                 "--plugin adds the keys of a plug-in to the schema of scenarios; leave it out"
-                f" with {what}"
+                " with study"
             )
-        json_schema = settings.schema(
-            SearchSettings if what == "search" else settings.StudySettings
-        )
+        json_schema = settings.schema()
     else:
         from fleetsim import scenario
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,14 +12,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fleetsim.cli import completion
-from fleetsim.cli.run_study import HomeOption, JobsOption, TimeoutOption
+from fleetsim.cli.run_study import HomeOption, JobsOption, SetOption, TimeoutOption
 from fleetsim.cli.scenario_options import PluginOption
 from fleetsim.cli.terminal import console, ended, say, tell
 
 if TYPE_CHECKING:
     from fleetsim.studies.search.trials import Trial
-
-_FAILED = 1
 
 
 def optimize(
@@ -33,17 +30,9 @@ def optimize(
         ),
     ],
     trials: Annotated[
-        int | None,
-        typer.Option(help="Number of trials in all; replaces that of the file.", min=1, max=10_000),
+        int | None, typer.Option(help="Number of trials in all.", min=1, max=10_000)
     ] = None,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="KEY=VALUE",
-            help="Override a key of the search file, such as seeds=[1,2]; may be given many times.",
-        ),
-    ] = None,
+    set_: SetOption = None,
     home: HomeOption = Path("runs"),
     jobs: JobsOption = None,
     plugin: PluginOption = None,
@@ -59,42 +48,37 @@ def optimize(
     """
     from fleetsim.scenario import scenario_warnings
     from fleetsim.studies.display import watch
-    from fleetsim.studies.search import page
-    from fleetsim.studies.search.sampling import require_optuna
-    from fleetsim.studies.search.searching import (
-        KeptProcesses,
-        SearchStore,
-        measured_by_runs,
-    )
-    from fleetsim.studies.search.searching import (
-        search as make_trials,
-    )
-    from fleetsim.studies.search.space import load_space
+    from fleetsim.studies.run_store import RunStore
+    from fleetsim.studies.search import page, searching
+    from fleetsim.studies.search.sampling import domains
+    from fleetsim.studies.search.search_file import load_search
+    from fleetsim.studies.search.trials import best_of
 
     changes = [*(set_ or ()), *([] if trials is None else [f"trials={trials}"])]
-    space = load_space(search, changes, plugin=plugin)
-    settings, version = space.settings, require_optuna(space.source)
-    for line in scenario_warnings(space.original, train=settings.train):
+    loaded = load_search(search, changes, plugin)
+    domains(loaded)
+    study = loaded.scenario
+    for line in scenario_warnings(study.runs[0].scenario, train=study.settings.train):
         say(f"warning: {line}")
 
-    def show(trial: Trial, before: Sequence[Trial]) -> None:
-        tell(page.described(settings, trial))
+    def show(trial: Trial) -> None:
+        tell("; ".join(f"{name} {text}" for name, text in page.row(loaded, trial).items() if text))
 
-    store, backend = SearchStore(home), KeptProcesses(jobs or os.cpu_count() or 1)
-    folder = store.study_folder(settings.name)
-    measure = measured_by_runs(space, store, backend, partial(watch, console), timeout_s=timeout)
+    store = RunStore(home)
+    backend = searching.KeptProcesses(jobs or os.cpu_count() or 1)
+    measure = searching.measured_by_runs(loaded, store, backend, partial(watch, console), timeout)
+    folder = store.study_folder(study.settings.name)
     try:
-        made = make_trials(space, folder, measure, num_trials=settings.trials, on_trial=show)
+        made = searching.make_trials(loaded, folder, measure, show)
     except KeyboardInterrupt as interrupt:
         again = shlex.join(["fleetsim", *sys.argv[1:]])
         raise ended(interrupt, f": complete runs are kept; go on with: {again}") from interrupt
     finally:
         backend.end()
-    path = page.write_page(space, made, folder, optuna=version)
-    tell(page.finding(space, made))
-    best = page.best_of(made, settings.objective)
+    best = best_of(made, loaded.settings.objective)
+    tell(page.finding(loaded, made))
     if best is not None:
-        tell(f"run it with: {page.command(space, best)}")
-    tell(f"search: {path}")
+        tell(f"run it with: {page.command(loaded, best)}")
+    tell(f"search: {page.write_page(loaded, made, folder)}")
     if best is None:
-        raise typer.Exit(_FAILED)
+        raise typer.Exit(1)

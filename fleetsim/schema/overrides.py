@@ -91,7 +91,7 @@ class _Target:
 
     def put(self, change: Override) -> None:
         name, value = change.name, copy.deepcopy(change.value)
-        steps = steps_of(change.key, name)
+        steps = _steps(change.key, name)
         here: Any = self.data
         path: KeyPath = ()
         for step in steps[:-1]:
@@ -161,12 +161,11 @@ def _parsed(change: str) -> Override:
     if not position or not change.startswith("=", position):
         raise ScenarioError(f"{name}: write KEY.PATH=VALUE, such as server.cohort=20")
     key = change[:position]
-    steps_of(key, name)
+    _steps(key, name)
     return Override(key, parse_value(change[position + 1 :], name), name)
 
 
-def steps_of(key: str, name: str) -> list[str | int]:
-    """Return a key path as keys and indices; `name` is its origin in messages."""
+def _steps(key: str, name: str) -> list[str | int]:
     steps: list[str | int] = []
     position = 0
     while match := _STEP.match(key, position):

@@ -25,7 +25,7 @@ from fleetsim.studies.planned_run import PlannedRun, require_planned
 HOME = RUNS
 _FAILURES = "failures.json"
 _KEY_LENGTH = 16
-ELSEWHERE = "choose another place with --home"
+_ELSEWHERE = "choose another place with --home"
 
 Status = Literal["done", "unfinished", "missing", "damaged"]
 
@@ -167,21 +167,21 @@ class RunStore:
     def save_failures(self, name: str, reasons: Mapping[str, str]) -> None:
         """Replace the failures of a study."""
         folder = self.study_folder(name)
-        atomic_files.make_inner_folder(folder, hint=ELSEWHERE)
+        atomic_files.make_inner_folder(folder, hint=_ELSEWHERE)
         data = {"study": name, "reasons": dict(reasons)}
         text = f"{json.dumps(data, indent=2)}\n"
-        atomic_files.write(folder / _FAILURES, text.encode(), hint=ELSEWHERE)
+        atomic_files.write(folder / _FAILURES, text.encode(), hint=_ELSEWHERE)
 
     @contextmanager
     def locked(self, name: str) -> Iterator[None]:
         """Keep other processes from executing the same study."""
         folder = self.study_folder(name)
-        atomic_files.make_inner_folder(folder, hint=ELSEWHERE)
-        lock = acquired(folder / ".lock", hint=ELSEWHERE)
+        atomic_files.make_inner_folder(folder, hint=_ELSEWHERE)
+        lock = acquired(folder / ".lock", hint=_ELSEWHERE)
         if lock is None:
             raise DataError(
                 f"{folder}: another process is running this study; wait until it ends, or"
-                f" {ELSEWHERE}"
+                f" {_ELSEWHERE}"
             )
         try:
             yield

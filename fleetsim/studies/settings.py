@@ -119,9 +119,9 @@ class StudySettings(Settings):
         return self
 
 
-def schema(of: type[Settings] = StudySettings) -> dict[str, Any]:
-    """Return the JSON Schema of a study file, or of a search file, for editors."""
-    result = of.model_json_schema()
+def schema() -> dict[str, Any]:
+    """Return the JSON Schema of a study file, for editors."""
+    result = StudySettings.model_json_schema()
     result["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-    result["title"] = f"fleetsim {of.__name__.removesuffix('Settings').lower()}"
+    result["title"] = "fleetsim study"
     return result

@@ -101,14 +101,17 @@ class Study:
 
 
 def load_study(
-    path: str | Path | Mapping[str, Any], overrides_: Overrides = (), *, plugin: PluginNames = None
+    path: str | Path | Mapping[str, Any] | Document,
+    overrides_: Overrides = (),
+    *,
+    plugin: PluginNames = None,
 ) -> Study:
     """Read and check a study file, and the scenario of every arm in every condition.
 
     The arguments are those of `fleetsim.study`.
     """
     changes = changes_of(overrides_, {}, keys=(), call=load_study)
-    document = overrides.apply(read(path), changes)
+    document = overrides.apply(_read(path), changes)
     _refuse_keys_without_quotes(document)
     settings = faults.check(StudySettings, document)
     conditions = tuple(_conditions(settings, document))
@@ -118,40 +121,32 @@ def load_study(
             f"{document.source}: has {num_runs:,} runs, more than {MOST_RUNS:,}; leave out arms,"
             " levels or seeds"
         )
-    base, priced = named_files(document, settings.scenario, settings.prices)
+    priced = None
+    if settings.prices is not None:
+        try:
+            priced = prices.load(_beside(settings.prices, "prices", document))
+        except DataError as fault:
+            raise ScenarioError(faults.line(document, ("prices",), str(fault))) from None
+    base = _beside(settings.scenario, "scenarios", document)
+    if bundled.find("scenarios", base) is None:
+        message = bundled.not_found("scenarios", settings.scenario)
+        raise ScenarioError(faults.line(document, ("scenario",), message))
     plugins = load_plugins(plugin)
     cells = _cells(settings, document, conditions, base, plugins)
     _check_cells(settings, document, cells)
     return Study(settings, document.source, plugins, priced, conditions, cells)
 
 
-def read(path: str | Path | Mapping[str, Any], kind: bundled.Kind = "studies") -> Document:
-    """Return the document of a study file, or of another kind: a path, a name, or its keys."""
-    noun = {"searches": "search"}.get(kind, "study")
+def _read(path: str | Path | Mapping[str, Any] | Document) -> Document:
+    if isinstance(path, Document):
+        return path
     if isinstance(path, Mapping):
-        return document_of(path, noun)
+        return document_of(path, "study")
     name = str(path)
-    file = bundled.find(kind, name) if name else None
+    file = bundled.find("studies", name) if name else None
     if file is None:
-        raise ScenarioError(f"{noun} {quoted(name)}: {bundled.not_found(kind, name)}")
+        raise ScenarioError(f"study {quoted(name)}: {bundled.not_found('studies', name)}")
     return strict_yaml.read(file)
-
-
-def named_files(
-    document: Document, scenario: str, prices_name: str | None
-) -> tuple[str, Prices | None]:
-    """Return the scenario of a study file as a name or path, and its prices."""
-    priced = None
-    if prices_name is not None:
-        try:
-            priced = prices.load(_beside(prices_name, "prices", document))
-        except DataError as fault:
-            raise ScenarioError(faults.line(document, ("prices",), str(fault))) from None
-    base = _beside(scenario, "scenarios", document)
-    if bundled.find("scenarios", base) is None:
-        message = bundled.not_found("scenarios", scenario)
-        raise ScenarioError(faults.line(document, ("scenario",), message))
-    return base, priced
 
 
 def _refuse_keys_without_quotes(document: Document) -> None:
@@ -197,7 +192,7 @@ def _levels(key: str, document: Document) -> Iterator[tuple[str, list[Override]]
     values = document.data["vary"][key]
     if isinstance(values, dict):
         for label, changes in values.items():
-            yield label, list(overrides_at(changes, ("vary", key, label), document))
+            yield label, list(_overrides(changes, ("vary", key, label), document))
         return
     for index, value in enumerate(values):
         place: KeyPath = ("vary", key, index)
@@ -205,10 +200,9 @@ def _levels(key: str, document: Document) -> Iterator[tuple[str, list[Override]]
         yield cut(label), [Override(key, value, _name(document, place))]
 
 
-def overrides_at(
+def _overrides(
     changes: Mapping[str, Any], place: KeyPath, document: Document
 ) -> Iterator[Override]:
-    """Yield the overrides of a scenario that stand at a place of a study file."""
     for key, value in changes.items():
         yield Override(key, value, _name(document, (*place, key)))
 
@@ -225,16 +219,16 @@ def _cells(
     plugins: Sequence[Plugin],
 ) -> dict[tuple[str, str], Scenario]:
     data = document.data
-    shared = list(overrides_at(data.get("overrides", {}), ("overrides",), document))
+    shared = list(_overrides(data.get("overrides", {}), ("overrides",), document))
     cells: dict[tuple[str, str], Scenario] = {}
     problems: dict[str, None] = {}
     unnamed = {plugin.label: plugin for plugin in plugins if plugin.kind.key_path is not None}
     for condition in conditions:
         for arm in settings.arms:
-            of_arm = overrides_at(data["arms"][arm], ("arms", arm), document)
+            of_arm = _overrides(data["arms"][arm], ("arms", arm), document)
             changes = [*shared, *of_arm, *condition.overrides]
             try:
-                used_plugins = plugins_named_in(plugins, base, changes)
+                used_plugins = _named(plugins, base, changes)
                 for plugin in used_plugins:
                     unnamed.pop(plugin.label, None)
                 cells[condition.label, arm] = load(
@@ -254,9 +248,7 @@ def _cells(
     return cells
 
 
-def plugins_named_in(
-    plugins: Sequence[Plugin], base: str, changes: Sequence[Override]
-) -> list[Plugin]:
+def _named(plugins: Sequence[Plugin], base: str, changes: Sequence[Override]) -> list[Plugin]:
     """Return the plug-ins whose kinds a scenario with these overrides names.
 
     Those that stand nowhere in a scenario, such as trackers, watch every run.

@@ -1,9 +1,9 @@
 """Search over keys of a scenario for the lowest costs, several seeds a trial.
 
-- `settings`: Settings of a search file.
+- `settings`: Settings of a search: keys with their ranges, the objective, and the number of trials.
 - `page`: The page of a search.
 - `sampling`: Choice of the parameters of trials, by the tree-structured Parzen estimator of Optuna.
+- `search_file`: A search file as loaded.
 - `searching`: Search.
-- `space`: Space of a search: its keys with their values, and the scenario of a trial.
 - `trials`: Trials of a search.
 """
