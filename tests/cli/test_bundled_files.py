@@ -112,7 +112,10 @@ def test_the_next_command_is_valid_and_uses_the_copy(kind, name, dest, command):
         ("show device pixel6", "error: device 'pixel6': no such bundled device; did you mean"),
         ("copy scenario quickstrat x", "did you mean 'quickstart'?"),
         ("show study nothing-near", "no such bundled study; bundled are charging-habits, "),
-        ("show selector oort", "'selector' is not one of 'scenario', 'study', 'device', "),
+        (
+            "show selector oort",
+            "'selector' is not one of 'scenario', 'study', 'search', 'device', ",
+        ),
         ("copy scenario quickstart /dev/null/x", "/dev/null: "),
         ("show scenario ./scenarios/quickstart.yaml", "no such bundled scenario"),
     ],

@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 
+from fleetsim import bundled
 from fleetsim.quoting import counted
 from fleetsim.record import atomic_files
 from fleetsim.report import markup
@@ -20,7 +21,7 @@ from fleetsim.report.markup import Picture, Table
 from fleetsim.schema import strict_yaml
 from fleetsim.studies.page import units
 from fleetsim.studies.search.search_file import Search
-from fleetsim.studies.search.settings import Objective, Value
+from fleetsim.studies.search.settings import Objective
 from fleetsim.studies.search.trials import Trial, best_of
 
 PAGE = "search.html"
@@ -32,6 +33,13 @@ _MARKS = {
     "pruned": ("x", style.MIDDLE_GREY),
 }
 """Marker and colour by the outcome of a trial."""
+_RING: dict[str, Any] = {
+    "marker": "o",
+    "markersize": 12,
+    "fillstyle": "none",
+    "color": style.ORANGE,
+    "linestyle": "",
+}
 
 
 def write_page(search: Search, trials: Sequence[Trial], folder: Path) -> Path:
@@ -53,7 +61,7 @@ def write_page(search: Search, trials: Sequence[Trial], folder: Path) -> Path:
             f"{settings.objective.metric} of all trials, in their order and against each key",
             "Geometric means over the seeds that were run; for a trial that missed the target, a"
             " lower bound. Green: least so far within all limits. A trial differs from others in"
-            " all keys; trial 0 is the scenario as it is, and in the first panel alone.",
+            " all keys; trial 0 is the scenario as it is, and has no point there.",
         )
         if run
         else None,
@@ -84,17 +92,22 @@ def finding(search: Search, trials: Sequence[Trial]) -> str:
 def command(search: Search, trial: Trial) -> str:
     """Return the command that runs a trial with its first seed."""
     study = search.scenario.settings
-    words = ["fleetsim", "run", study.scenario, "--seed", str(study.seeds[0])]
+    name, beside = study.scenario, search.document.folder
+    if name not in bundled.names("scenarios"):
+        name = str(bundled.find("scenarios", name, beside=beside))
+    words = ["fleetsim", "run", name, "--seed", str(study.seeds[0])]
     words += [] if study.train else ["--no-train"]
     for key, value in (study.overrides | search.changes(trial.parameters)).items():
         words += ["--set", f"{key}={value if isinstance(value, str) else json.dumps(value)}"]
+    for plugin in search.scenario.plugins:
+        words += ["--plugin", plugin.name]
     return shlex.join(words)
 
 
 def row(search: Search, trial: Trial) -> dict[str, str]:
     """Return the texts of a trial by column."""
     objective, changes = search.settings.objective, search.changes(trial.parameters)
-    values = {key: strict_yaml.shown(value).strip("'") for key, value in changes.items()}
+    values = {key: _shown(value) for key, value in changes.items()}
     return {
         "trial": str(trial.number),
         "outcome": trial.outcome(objective),
@@ -103,6 +116,10 @@ def row(search: Search, trial: Trial) -> dict[str, str]:
         "reached": f"{trial.num_reached} of {counted(len(trial.seeds), 'seed')}",
         "reason": trial.reason,
     }
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else strict_yaml.shown(value)
 
 
 def _costs(trial: Trial, objective: Objective) -> dict[str, str]:
@@ -126,65 +143,45 @@ def _table(search: Search, trials: Sequence[Trial], best: Trial | None) -> Table
 def _figure(search: Search, trials: Sequence[Trial], best: Trial | None) -> Figure:
     """Draw the costs over the trials, against each key, and against the bounded metric."""
     objective, keys = search.settings.objective, search.settings.search
-    num = 1 + len(keys) + (objective.bound is not None)
+    outcomes = [trial.outcome(objective) for trial in trials]
+    scale, unit = units.of_axis(max(trial.costs()[0] for trial in trials), objective.metric)
+    y = np.array([trial.costs()[0] / scale for trial in trials])
+    x_by_label = {"trial": [float(trial.number) for trial in trials]}
+    for key in keys:
+        x_by_label[key] = [float(trial.parameters.get(key, math.nan)) for trial in trials]
+    if objective.bound is not None:
+        x_by_label[f"{objective.bound.metric} (dotted: bound)"] = [
+            trial.costs()[1] for trial in trials
+        ]
+    num = len(x_by_label)
     num_rows = math.ceil(num / _COLUMNS)
     figure = style.new_figure(style.WIDTH_IN, 0.8 + 3.2 * num_rows)
     cells = figure.subplots(num_rows, _COLUMNS, sharey=True, squeeze=False).ravel()
-    over, *others = cells[:num]
-    numbers = [trial.number for trial in trials]
-    _points(over, objective, trials, numbers, best)
-    style.in_whole_numbers(over.xaxis)
-    over.set_xlabel("trial")
-    scale, unit = units.of_axis(max(trial.costs()[0] for trial in trials), objective.metric)
-    y = [
-        trial.costs()[0] / scale if trial.outcome(objective) == "complete" else math.inf
-        for trial in trials
-    ]
-    over.step(numbers, np.minimum.accumulate(y), where="post", color=style.GREEN, zorder=1)
-    for axes, (key, each) in zip(others, keys.items(), strict=False):
-        having = [trial for trial in trials if key in trial.parameters]
-        x = [float(trial.parameters[key]) for trial in having]
-        _points(axes, objective, having, x, best)
-        axes.set_xlabel(key)
-        if each.choices is not None:
-            shown = [units.shortened(strict_yaml.shown(end).strip("'"), 18) for end in each.ends]
+    for axes, (label, x) in zip(cells, x_by_label.items(), strict=False):
+        for outcome, (marker, color) in _MARKS.items():
+            xs = np.where([each == outcome for each in outcomes], x, math.nan)
+            if outcome in outcomes:
+                axes.scatter(xs, y, s=26, marker=marker, color=color, label=outcome, zorder=3)
+        if best is not None:
+            axes.plot(*(each[trials.index(best)] for each in (x, y)), label="best", **_RING)
+        axes.set_xlabel(label)
+        if label in keys and keys[label].choices is not None:
+            shown = [units.shortened(_shown(end), 18) for end in keys[label].ends]
             axes.set_xticks(range(len(shown)), shown, rotation=30, ha="right")
-        elif each.log:
+        elif label in keys and keys[label].log:
             _make_logarithmic(axes, "x")
+    least = np.minimum.accumulate(np.where(np.array(outcomes) == "complete", y, math.inf))
+    cells[0].step(x_by_label["trial"], least, where="post", color=style.GREEN, zorder=1)
+    style.in_whole_numbers(cells[0].xaxis)
     if objective.bound is not None:
-        _points(others[-1], objective, trials, [trial.costs()[1] for trial in trials], best)
-        others[-1].axvline(objective.bound.most, color=style.VERMILLION, linestyle=":")
-        others[-1].set_xlabel(f"{objective.bound.metric} (dotted: bound)")
+        cells[num - 1].axvline(objective.bound.most, color=style.VERMILLION, linestyle=":")
     for axes in cells[::_COLUMNS]:
         axes.set_ylabel(f"{objective.metric} ({unit})" if unit else objective.metric)
         _make_logarithmic(axes, "y")
     for axes in cells[num:]:
         axes.set_axis_off()
-    style.legend_below(figure, over)
+    style.legend_below(figure, cells[0])
     return figure
-
-
-def _points(
-    axes: Axes,
-    objective: Objective,
-    trials: Sequence[Trial],
-    x: Sequence[Value],
-    best: Trial | None,
-) -> None:
-    """Draw the cost of each trial, with a marker for its outcome."""
-    # The same unit in every panel, though trial 0 is in some of them alone.
-    scale, _ = units.of_axis(max(trial.costs()[0] for trial in trials), objective.metric)
-    y = [trial.costs()[0] / scale for trial in trials]
-    outcomes = [trial.outcome(objective) for trial in trials]
-    for outcome, (marker, color) in _MARKS.items():
-        places = [place for place, each in enumerate(outcomes) if each == outcome]
-        if places:
-            xs, ys = [x[place] for place in places], [y[place] for place in places]
-            axes.scatter(xs, ys, s=26, marker=marker, color=color, label=outcome, zorder=3)
-    if best in trials:
-        place = trials.index(best)
-        ring: dict[str, Any] = {"facecolors": "none", "edgecolors": style.ORANGE, "linewidths": 2.0}
-        axes.scatter(x[place], y[place], s=150, label="best", zorder=4, **ring)
 
 
 def _make_logarithmic(axes: Axes, which: str) -> None:
