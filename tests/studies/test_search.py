@@ -5,7 +5,9 @@ import math
 from contextlib import nullcontext
 
 import pytest
+from typer.testing import CliRunner
 
+from fleetsim.cli import app
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.schema import strict_yaml
 from fleetsim.simulate import run
@@ -52,6 +54,12 @@ def made(search, folder, measure):
     return make_trials(search, folder / "out", measure, lambda trial: None)
 
 
+def best_in(trials, search):
+    best = best_of(trials, search.settings.objective)
+    assert best is not None
+    return best
+
+
 class Planted:
     """Costs with one optimum, cohort 7, a deadline of 3 s and round-robin, in place of runs.
 
@@ -67,7 +75,7 @@ class Planted:
         if len(self.names) >= self._dies_after:
             raise KeyboardInterrupt
         self.names += [planned.name for planned in study.runs]
-        results = {arm: [] for arm in study.arms}
+        results: dict[str, list[SeedCosts]] = {arm: [] for arm in study.arms}
         for planned in study.runs:
             server = planned.scenario.server
             logs = abs(math.log(server.cohort / 7)) + abs(math.log(server.deadline_s / 3))
@@ -85,14 +93,13 @@ def test_a_planted_optimum_is_nearly_reached_and_bad_trials_have_one_seed(tmp_pa
 
     trials = made(search, tmp_path, measure)
 
-    objective = search.settings.objective
-    best = best_of(trials, objective)
+    best = best_in(trials, search)
     # quickstart: 8 clients, 3 s, random. The geometric mean of 1, 1.1 and 1.21 is 1.1.
     assert trials[0].costs() == pytest.approx([10 * 8 / 7 * 2 * 1.1, 80])
     assert best.parameters["server.selector"] == "1"
     assert 11 <= best.costs()[0] < 11 * 1.3
     for trial in trials[1:]:
-        before = best_of(trials[: 1 + (trial.number - 1) // BATCH * BATCH], objective)
+        before = best_in(trials[: 1 + (trial.number - 1) // BATCH * BATCH], search)
         # Every seed costs 1.1 times the one before, so ratios are those of the first seed.
         ratio = trial.seeds[0].costs[0] / before.seeds[0].costs[0]
         assert len(trial.seeds) == (1 if ratio > 1.5 else 3), trial
@@ -115,10 +122,10 @@ def test_a_trial_that_breaks_a_limit_is_ranked_behind_all_that_keep_them(tmp_pat
         for cohort in cohorts
     ]
     kept = [trial for trial, cohort in zip(trials, cohorts, strict=True) if cohort in (4, 5)]
-    assert best_of(trials, objective) is min(kept, key=lambda trial: trial.costs()[0])
+    assert best_in(trials, search) is min(kept, key=lambda trial: trial.costs()[0])
     broken = [trial for trial in trials if trial not in kept]
     # A seed of three that missed the target weighs less than a bound exceeded by 6 / 5 twice.
-    assert best_of(broken, objective).parameters.get("server.cohort") == 6
+    assert best_in(broken, search).parameters.get("server.cohort") == 6
     assert {len(trial.seeds) for trial in trials} == {3}
 
 
@@ -182,7 +189,7 @@ def test_runs_are_made_once_and_the_page_tells_the_best_and_the_command_that_run
     num_tasks = executor.num_tasks
     again = made(search, tmp_path / "b", measure)
 
-    best = best_of(trials, search.settings.objective)
+    best = best_in(trials, search)
     assert best.parameters == {"server.cohort": 2}
     planned = search.trial("alone", best.parameters).runs
     alone = [
@@ -197,6 +204,21 @@ def test_runs_are_made_once_and_the_page_tells_the_best_and_the_command_that_run
     assert "&lt;b&gt;Few?&lt;/b&gt;" in page
     asked = "fleetsim run quickstart --seed 1 --no-train --set fleet.size=20 --set stop.rounds=2"
     assert f"{asked} --set server.cohort=2<" in page
+
+
+@pytest.mark.slow
+def test_the_verb_goes_on_with_the_trials_that_are_there(tmp_path):
+    loaded(tmp_path, trials=3, seeds=[1], batch=2)
+    home = tmp_path / "home"
+    words = ["study", "optimize", str(tmp_path / "small.yaml"), "--home", str(home), "--jobs", "2"]
+
+    begun = CliRunner().invoke(app, [*words, "--trials", "2"])
+    whole = CliRunner().invoke(app, words)
+
+    assert (begun.exit_code, whole.exit_code) == (0, 0)
+    lines = [line.split(";")[0] for line in (begun.stdout + whole.stdout).splitlines()]
+    assert [one for one in lines if one.startswith("trial ")] == ["trial 0", "trial 1", "trial 2"]
+    assert f"search: {home}/studies/small/search.html" in whole.stdout
 
 
 @pytest.mark.parametrize(
