@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import get_args
 
 from fleetsim import bundled
@@ -198,13 +198,14 @@ def _scenarios() -> Listing:
     return Listing(("name", "question"), rows, "Run one with `fleetsim run NAME`.")
 
 
-def _studies() -> Listing:
-    folder = bundled.folder("studies")
+def _questions(what: bundled.Kind, verb: str) -> Listing:
+    """Return the bundled studies or searches with their questions."""
+    folder = bundled.folder(what)
     rows = [
         (name, str(strict_yaml.read(folder / f"{name}.yaml").data["question"]))
-        for name in bundled.names("studies")
+        for name in bundled.names(what)
     ]
-    return Listing(("name", "question"), rows, "Run one with `fleetsim study run NAME`.")
+    return Listing(("name", "question"), rows, f"Run one with `fleetsim study {verb} NAME`.")
 
 
 _LISTINGS: dict[str, Callable[[], Listing]] = {
@@ -215,7 +216,8 @@ _LISTINGS: dict[str, Callable[[], Listing]] = {
     "metrics": _metrics,
     "traces": _traces,
     "scenarios": _scenarios,
-    "studies": _studies,
+    "studies": partial(_questions, "studies", "run"),
+    "searches": partial(_questions, "searches", "optimize"),
 }
 
 KEYS = {
@@ -239,6 +241,6 @@ _METRICS = {
     "dollars": "dollars, by `prices`",
     "grams": "grams of CO2e, by `prices`",
 }
-_SINGULAR = {"studies": "study", "losses": "loss", "prices": "price"}
+_SINGULAR = {"studies": "study", "searches": "search", "losses": "loss", "prices": "price"}
 SUBJECTS = tuple(sorted({*_LISTINGS, *KEYS, *_TITLED}))
 """Subjects of `fleetsim list`."""

@@ -18,6 +18,7 @@ and `fleetsim list` do not wait for them.
 - `terminal`: Consoles, results as text and JSON, messages on stderr.
 - `explain_keys`: The verb `explain`: what a key of a scenario or a study file means.
 - `show_names`: The verb `show`: what stands behind a name that `fleetsim list` prints.
+- `optimize_study`: The verb `study optimize`: a search over keys of a scenario, and its page.
 """
 
 from fleetsim.cli.application import app

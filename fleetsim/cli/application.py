@@ -14,6 +14,7 @@ from fleetsim.cli.bundled_files import copy
 from fleetsim.cli.check_scenario import check_plugin, validate, validate_world
 from fleetsim.cli.explain_keys import explain
 from fleetsim.cli.list_names import fetch, list_, schema
+from fleetsim.cli.optimize_study import optimize
 from fleetsim.cli.report_runs import compare, report, timeline
 from fleetsim.cli.run_scenario import run, run_app
 from fleetsim.cli.show_names import show
@@ -147,6 +148,7 @@ _VERBS: tuple[tuple[typer.Typer, str, Callable[..., None], str], ...] = (
     (_study, "study run", run_study.run, "selectors-on-phones --workers 4"),
     (_study, "study status", run_study.status, "selectors-on-phones"),
     (_study, "study report", run_study.report, "selectors-on-phones --format pdf"),
+    (_study, "study optimize", optimize, "quick-cohort --trials 12"),
     (_selector, "selector train", train_selector.train, _TRAIN),
     (_selector, "selector show", train_selector.show, "fedmarl.safetensors"),
     (_selector, "selector break-even", train_selector.break_even, _BREAK_EVEN),

@@ -15,6 +15,7 @@ from fleetsim.quoting import quoted
 _NEXT: dict[str, str] = {
     "scenario": "fleetsim run {path}",
     "study": "fleetsim study run {path}",
+    "search": "fleetsim study optimize {path}",
     "device": "fleetsim run quickstart --set {devices}",
     "radio": "fleetsim run quickstart --set {radio}",
     "prices": "fleetsim report RUN --prices {path}",

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 FILE_KINDS: dict[str, bundled.Kind] = {
     "scenario": "scenarios",
     "study": "studies",
+    "search": "searches",
     "device": "devices",
     "radio": "radios",
     "trace": "traces",
@@ -40,6 +41,7 @@ def _bundled_names(kind: bundled.Kind) -> Callable[[str], list[str]]:
 
 scenarios = _bundled_names("scenarios")
 studies = _bundled_names("studies")
+searches = _bundled_names("searches")
 
 
 def datasets(incomplete: str) -> list[str]:

@@ -60,6 +60,23 @@ HomeOption = Annotated[
 VerboseOption = Annotated[
     bool, typer.Option("--verbose", help="Print every verdict as a sentence, too.")
 ]
+WorkersOption = Annotated[
+    int | None,
+    typer.Option(
+        help="Runs at a time, one process each; as many as cores unless given.",
+        min=1,
+        max=_MAX_WORKERS,
+    ),
+]
+TimeoutOption = Annotated[
+    float | None,
+    typer.Option(
+        metavar="SECONDS",
+        help="End a run that takes longer, of host time; it has failed, and the others go on.",
+        min=1.0,
+        max=_MAX_TIMEOUT_S,
+    ),
+]
 
 
 def run(
@@ -67,14 +84,7 @@ def run(
     set_: SetOption = None,
     unset: UnsetOption = None,
     home: HomeOption = Path("runs"),
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            help="Runs at a time, one process each; as many as cores unless given.",
-            min=1,
-            max=_MAX_WORKERS,
-        ),
-    ] = None,
+    workers: WorkersOption = None,
     dask: Annotated[
         str | None,
         typer.Option(
@@ -85,15 +95,7 @@ def run(
         ),
     ] = None,
     plugin: PluginOption = None,
-    timeout_s: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SECONDS",
-            help="End a run that takes longer, of host time; it has failed, and the others go on.",
-            min=1.0,
-            max=_MAX_TIMEOUT_S,
-        ),
-    ] = None,
+    timeout_s: TimeoutOption = None,
     run_reports: Annotated[
         bool, typer.Option("--run-reports", help="Write the report of every new run, too.")
     ] = False,

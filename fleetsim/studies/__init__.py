@@ -19,4 +19,5 @@
 - `statistics`: Statistics of costs to a target: pure functions on arrays, one value for each seed.
 - `planned_run`: A planned run of a study.
 - `run_process`: A process that carries out runs of a study: its start, its messages, and its end.
+- `search`: Search over keys of a scenario for the lowest costs, several seeds a trial.
 """

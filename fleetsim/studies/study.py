@@ -134,7 +134,10 @@ class Study:
 
 
 def load_study(
-    path: str | Path | Mapping[str, Any], overrides_: Overrides = (), *, plugin: PluginNames = None
+    path: str | Path | Mapping[str, Any] | Document,
+    overrides_: Overrides = (),
+    *,
+    plugin: PluginNames = None,
 ) -> Study:
     """Read and check a study file, and the scenario of every arm in every condition.
 
@@ -235,7 +238,9 @@ def _level_of(level: Any, conditions: Sequence[StudyCondition]) -> str | None:
     return names.get(level if isinstance(level, str) else shown(level))
 
 
-def _read(path: str | Path | Mapping[str, Any]) -> Document:
+def _read(path: str | Path | Mapping[str, Any] | Document) -> Document:
+    if isinstance(path, Document):
+        return path
     if isinstance(path, Mapping):
         return document_of(path, "study")
     name = str(path)
