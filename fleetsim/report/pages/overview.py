@@ -42,17 +42,16 @@ def _accuracy(run: Run) -> str:
 
 def _largest_loss(run: Run, tasks: pd.DataFrame) -> tuple[str, str]:
     """Compare wasted energy with waiting in rounds."""
+    by_outcome = tasks.assign(energy_j=energy_of(tasks)).groupby("outcome")["energy_j"].sum()
+    lost = by_outcome.drop(Outcome.DELIVERED, errors="ignore")
+    wasted = lost.sum() / by_outcome.sum()
     rounds, waiting_s = run.rounds, run.average_waiting_s() or 0.0
-    wasted = summary.totals(run).wasted_fraction or 0.0
     waiting = waiting_s / float((rounds["finished_at_s"] - rounds["started_at_s"]).mean())
     if max(wasted, waiting) < _SMALL:
         return "Wasted energy and waiting are small; look next at", "Time and energy by device"
     if wasted < waiting:
         words = f"the first client of a round waits {text(waiting_s, 's')} for the last"
-        return f"On average {words}, {percent(waiting)} of the round; look next at", (
-            run_figures.DURATIONS
-        )
-    lost = tasks[tasks["outcome"] != Outcome.DELIVERED]
-    cause = lost.assign(energy_j=energy_of(lost)).groupby("outcome")["energy_j"].sum().idxmax()
-    words = f"{percent(wasted)} of the energy was wasted, most of it in tasks that were {cause}"
-    return f"{words}; look next at", "Task outcomes"
+        share = percent(waiting)
+        return f"On average {words}, {share} of the round; look next at", run_figures.DURATIONS
+    words = f"of the energy was wasted, most of it in tasks that were {lost.idxmax()}"
+    return f"{percent(wasted)} {words}; look next at", "Task outcomes"

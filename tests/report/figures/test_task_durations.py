@@ -51,7 +51,7 @@ def test_tables_by_hand():
         ("slow", "3", "2", "4.00 s", *["over 5.00 s"] * 3),
         ("all devices", "6", "2", "2.00 s", *["over 5.00 s"] * 3),
     ]
-    assert deadlines.columns == ("deadline", "2.00 s (50 %)", "6.00 s (server.deadline_s)")
+    assert deadlines.columns == ("device", "2.00 s (50 %)", "6.00 s (server.deadline_s)")
     assert deadlines.rows == [
         ("fast", "0.0 %", "0.0 %"),
         ("slow", "100.0 %", "up to 50.0 %"),
