@@ -47,7 +47,8 @@ def on_dark(color: str) -> str:
         return to_hex(rgb[0] * np.array(to_rgb(PAPER)) + (1.0 - rgb[0]) * np.array(to_rgb(INK)))
     luma = float(np.array([0.2126, 0.7152, 0.0722]) @ rgb)
     # Lumas of 0 to 0.6 become 0.38 to 0.6.
-    return to_hex(rgb + (1.0 - rgb) * max(0.0, 0.38 * (1.0 - luma / 0.6) / (1.0 - luma)))
+    lifted = rgb + (1.0 - rgb) * max(0.0, 0.38 * (1.0 - luma / 0.6) / (1.0 - luma))
+    return to_hex(tuple(lifted))
 
 
 def in_both_schemes(svg: bytes) -> bytes:

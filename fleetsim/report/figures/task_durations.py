@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, StrMethodFormatter
+from numpy.typing import ArrayLike
 from scipy.stats import CensoredData, ecdf
 
 from fleetsim.contracts import FloatArray, Outcome, Purpose
@@ -61,11 +62,12 @@ class Durations:
         """Return the mixture of several, of which slow ones may be censored more often."""
         num_tasks = sum(part.num_tasks for part in parts)
         end_s = np.unique(np.concatenate([part.end_s for part in parts]))
-        longer = sum(part.num_tasks * part.longer_than(end_s) for part in parts) / num_tasks
+        longer = np.sum([part.num_tasks * part.longer_than(end_s) for part in parts], axis=0)
         num_censored = sum(part.num_censored for part in parts)
-        return cls(num_tasks, num_censored, end_s, longer, min(p.bound_from_s for p in parts))
+        bound_from_s = min(part.bound_from_s for part in parts)
+        return cls(num_tasks, num_censored, end_s, longer / num_tasks, bound_from_s)
 
-    def longer_than(self, duration_s: FloatArray | float) -> FloatArray:
+    def longer_than(self, duration_s: ArrayLike) -> FloatArray:
         """Return the share of the tasks that take longer than each duration."""
         latest_s = np.asarray(duration_s) * (1.0 + _ROUNDING)
         number = np.searchsorted(self.end_s, latest_s, side="right")

@@ -21,7 +21,7 @@ def tables(tasks: pd.DataFrame, kinds: Kinds, deadline_s: float | None) -> list[
             f" {ended.sum():,} of {len(train):,} tasks ended before ({causes}). They are censored"
             " at their end (Kaplan-Meier), as if it had nothing to do with the time still needed."
         )
-    deadlines = {}
+    deadlines: dict[float, str] = {}
     if ALL in devices:  # the quantiles of a single device are in its row
         for share in QUANTILES:
             at_s = devices[ALL].quantile_s(share)
@@ -33,7 +33,8 @@ def tables(tasks: pd.DataFrame, kinds: Kinds, deadline_s: float | None) -> list[
         within = (_within(each, share) for share in QUANTILES)
         quantiles.append((device, f"{each.num_tasks:,}", f"{each.num_censored:,}", *within))
         longer = (
-            _bound(each, at_s) + percent(each.longer_than(at_s)) for at_s in sorted(deadlines)
+            _bound(each, at_s) + percent(float(each.longer_than(at_s)))
+            for at_s in sorted(deadlines)
         )
         shares.append((device, *longer))
     columns = [f"{target(share)} within" for share in QUANTILES]

@@ -136,13 +136,13 @@ def selection_figures(run: Run, clients: pd.DataFrame) -> Drawn:
             "The share of the fleet that a round selects, where it varies, and by device: a band"
             " wider than the device's share of the fleet is a preference.",
         )
-    counts = clients[["num_selected", "num_delivered"]].drop_duplicates().to_numpy()
+    often = clients[["num_selected", "num_delivered"]].drop_duplicates().to_numpy()
     yield (
         "selections",
         "Each of the {:,} clients: {:,} train tasks, {:,} delivered.".format(
             len(clients), *counts[0]
         )
-        if len(counts) == 1
+        if len(often) == 1
         else selection.selections(clients, kinds=kinds, is_whole_fleet=is_done),
         "how often clients were selected, by device",
         "Devices above the dashed mean of the fleet are selected more than their share. The"

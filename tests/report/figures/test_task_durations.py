@@ -2,14 +2,14 @@
 
 import pytest
 
-from fleetsim.contracts import Outcome, Purpose
+from fleetsim.contracts import Outcome, Purpose, TaskRow
 from fleetsim.report.figures.task_durations import Durations, durations
 from fleetsim.report.pages import duration_tables
 from tests.report.drawn import line, x_of, y_of
 from tests.report.rows import task_frame, task_row
 
 
-def tasks(device: str, took_s: list[float], censored_s: list[float]) -> list:
+def tasks(device: str, took_s: list[float], censored_s: list[float]) -> list[TaskRow]:
     """Delivered tasks, and tasks that were cut off; dispatched at moments without exact sums."""
     ends = [(at_s, Outcome.DELIVERED) for at_s in took_s]
     ends += [(at_s, Outcome.LATE) for at_s in censored_s]
@@ -31,7 +31,8 @@ def test_the_estimate_is_that_of_kaplan_and_meier_on_published_data():
         [1.0, 0.8571, 0.8067, 0.7529, 0.6902, 0.6275, 0.5378, 0.4482, 0.4482], abs=5e-5
     )
     assert (of.num_tasks, of.num_censored) == (21, 12)
-    assert (of.quantile_s(0.5), of.quantile_s(0.6)) == (pytest.approx(23.0), None)
+    assert of.quantile_s(0.5) == pytest.approx(23.0)
+    assert of.quantile_s(0.6) is None
 
 
 FAST_AND_SLOW = task_frame(

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fleetsim.contracts import Outcome, Purpose
+from fleetsim.contracts import Outcome, Purpose, RoundRow, TaskRow
 from fleetsim.errors import ScenarioError
 from fleetsim.record.saved_run import Run, open_run
 from fleetsim.report.figures import selection
@@ -249,7 +249,12 @@ LOST = [task_row(0, 0, energy_compute_j=82.0), task_row(1, 0, outcome=Outcome.LA
     ],
 )  # fmt: skip
 def test_a_page_begins_with_what_it_shows_and_its_largest_loss(
-    tmp_path: Path, stop: str, rounds: list, tasks: list | None, opening: str, last: tuple
+    tmp_path: Path,
+    stop: str,
+    rounds: list[RoundRow],
+    tasks: list[TaskRow] | None,
+    opening: str,
+    last: tuple[str, str],
 ) -> None:
     run = write_run(tmp_path / "run", MadeUp(), rounds, tasks)
     run = reworded(run, "rounds: 12", stop)
