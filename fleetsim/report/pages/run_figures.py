@@ -140,7 +140,7 @@ def selection_figures(run: Run, clients: pd.DataFrame) -> Drawn:
     yield (
         "selections",
         "Each of the {:,} clients: {:,} train tasks, {:,} delivered.".format(
-            len(clients), *counts[0]
+            len(clients), *often[0]
         )
         if len(often) == 1
         else selection.selections(clients, kinds=kinds, is_whole_fleet=is_done),
