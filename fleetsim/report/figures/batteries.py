@@ -23,11 +23,9 @@ def levels(rounds: pd.DataFrame) -> Figure:
     upper.plot(at, median, color=style.BLUE, label="median")
     upper.set(ylim=(0.0, 1.02), ylabel="battery level")
     style.in_percent(upper, "y")
-    upper.legend(loc="lower right", ncols=2, fontsize=9)
     lower.plot(at, rounds["num_eligible"], color=style.GREEN, label="eligible and idle")
     lower.plot(at, rounds["num_off"], color=style.VERMILLION, label="off (empty)")
     lower.set(xlabel=f"virtual time ({unit})", ylabel="clients")
-    most = max(1, int(rounds[["num_eligible", "num_off"]].to_numpy().max()))
-    lower.set_ylim(0.0, 1.25 * most)  # room for the legend
-    lower.legend(loc="upper right", ncols=2, fontsize=9)
+    lower.set_ylim(bottom=0.0)
+    style.legend_below(figure, upper, lower)
     return figure

@@ -74,11 +74,15 @@ def waste(tasks: pd.DataFrame, kinds: Kinds = NO_KINDS) -> Figure:
     causes = [outcome for outcome in style.OUTCOMES if outcome in table.columns]
     order = list(table.sum(axis=1).sort_values(kind="stable").index)
     figure = style.new_figure(style.WIDTH_IN, 1.9 + 0.34 * max(3, len(order)), title=title)
-    left, right = figure.subplots(1, 2)
     if not wasted_j:
-        for axes in (left, right):
-            style.say(axes, "nothing was wasted" if len(tasks) else "no tasks")
+        style.say(figure.subplots(), "nothing was wasted" if len(tasks) else "no tasks")
         return figure
+    parts = {cause: (cause, style.OUTCOMES[cause]) for cause in causes}
+    if len(causes) == 1:  # a panel by cause would be one bar
+        stack(right := figure.subplots(), table.loc[order], parts, "j", "energy")
+        right.set_title(f"by device, all in tasks that were {causes[0]}")
+        return figure
+    left, right = figure.subplots(1, 2)
     by_cause = wasted.groupby("outcome")["energy_j"].sum().loc[causes[::-1]]
     factor, unit = quantities.unit_for(float(by_cause.max()), "j")
     bars = left.barh(
@@ -92,7 +96,6 @@ def waste(tasks: pd.DataFrame, kinds: Kinds = NO_KINDS) -> Figure:
     left.margins(x=0.18)
     left.set(title="by cause, with share of the waste", xlabel=f"energy ({unit})")
     left.grid(visible=False, axis="y")
-    parts = {cause: (cause, style.OUTCOMES[cause]) for cause in causes}
     stack(right, table.loc[order], parts, "j", "energy")
     right.set_title("by device, causes in the colours of the left panel")
     return figure

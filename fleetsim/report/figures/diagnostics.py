@@ -170,7 +170,7 @@ def _lines(axes: Axes, numbers: pd.DataFrame) -> None:
     )
     style.in_whole_numbers(axes.xaxis)
     if numbers.shape[1] > 1:
-        axes.legend(loc="best", fontsize=9)
+        axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2, borderaxespad=0.1)
 
 
 def _shades(rounds: pd.Index[int]) -> Normalize:

@@ -83,7 +83,7 @@ def _opinions(axes: Axes, entries: pd.DataFrame, rounds: pd.DataFrame) -> None:
     )
     axes.set(title="accuracy on each client's own data", ylabel="accuracy")
     style.in_percent(axes, "y")
-    axes.legend(loc="lower right", fontsize=9)
+    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=9)
 
 
 def _beliefs(axes: Axes, entries: pd.DataFrame, counts: IntArray) -> None:

@@ -190,15 +190,16 @@ def in_whole_numbers(*axes: Axis) -> None:
         axis.set_major_locator(MaxNLocator(integer=True))
 
 
-def legend_below(figure: Figure, axes: Axes) -> None:
-    """Put one legend below the panels: areas first, then markers and lines."""
-    handles, labels = axes.get_legend_handles_labels()
-    entries = list(zip(handles, labels, strict=True))
+def legend_below(figure: Figure, *panels: Axes) -> None:
+    """Put one legend of some panels below all: areas first, then markers and lines."""
+    entries = [
+        entry for axes in panels for entry in zip(*axes.get_legend_handles_labels(), strict=True)
+    ]
     entries.sort(key=lambda entry: isinstance(entry[0], Line2D))
     if not entries:
         return
     # A rough estimate is enough to break a legend into rows before it is wider than its figure.
-    widths_in = [0.6 + 0.085 * len(label) for label in labels]
+    widths_in = [0.6 + 0.085 * len(label) for _, label in entries]
     room_in = float(figure.get_figwidth())
     num_columns = len(entries) if sum(widths_in) <= room_in else int(room_in / max(widths_in))
     figure.legend(

@@ -33,7 +33,7 @@ def figure(run: Run, name: str) -> Figure:
     stems = []
     for stem, drawn, _, _ in _every(run):
         if stem == name:
-            return drawn
+            return style.empty_figure(name, drawn) if isinstance(drawn, str) else drawn
         stems.append(stem)
     hint = did_you_mean(name, stems) or f"; it has {', '.join(stems)}"
     raise DataError(f"{run.folder}: has no figure {quoted(name)}{hint}")
@@ -47,7 +47,8 @@ def _card(run: Run) -> str:
         drawn, description = next(
             (each, words) for stem, each, words, _ in _every(run) if stem == first
         )
-        png = style.encode(drawn, ["png"])["png"]
+        if not isinstance(drawn, str):
+            png = style.encode(drawn, ["png"])["png"]
     rows = [row for row in summary.numbers(run, summary.totals(run)) if row[0] != _LEFT_OUT]
     rows += summary.best_target(run)
     return markup.card(

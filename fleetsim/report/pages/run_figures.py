@@ -3,14 +3,18 @@
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from fleetsim.contracts import Outcome, Purpose
 from fleetsim.record.saved_run import Run
+from fleetsim.report import quantities
 from fleetsim.report.figures import (
     accuracy,
     batteries,
     coverage,
+    dark_scheme,
     device_costs,
     diagnostics,
     energy_inequality,
@@ -20,25 +24,30 @@ from fleetsim.report.figures import (
     selection,
     selection_ratio,
     style,
+    task_durations,
 )
 from fleetsim.report.figures.device_groups import Kinds
 from fleetsim.report.markup import Picture
 
-DrawnFigure = tuple[str, Figure, str, str]
-"""Stem, figure, description, caption."""
+DrawnFigure = tuple[str, Figure | str, str, str]
+"""Stem, figure, description, caption; in place of a figure of a single fact a sentence."""
 Drawn = Iterator[DrawnFigure]
 
-SELECTION = "Selection"
+SELECTION, DURATIONS = "Selection", "Task durations"
 
 
 def saved(
     drawn: Drawn, folder: Path, formats: Sequence[str], *, dpi: int = style.PRINT_DPI
-) -> list[Picture]:
-    """Return the figures, each written as files of these formats as it is drawn."""
-    return [
-        Picture(style.save(figure, folder, stem, formats, dpi=dpi), description, caption)
-        for stem, figure, description, caption in drawn
-    ]
+) -> list[Picture | str]:
+    """Return sentences and figures, each written as files of these formats as it is drawn."""
+    shown: list[Picture | str] = []
+    for stem, figure, description, caption in drawn:
+        if isinstance(figure, str):
+            shown.append(figure)
+        else:
+            svg = style.save(figure, folder, stem, formats, dpi=dpi)
+            shown.append(Picture(dark_scheme.in_both_schemes(svg), description, caption))
+    return shown
 
 
 def clients_of(run: Run) -> pd.DataFrame:
@@ -53,13 +62,22 @@ def sections(run: Run, targets: list[float]) -> Iterator[tuple[str, Drawn]]:
     yield "Accuracy", accuracy_figures(run.rounds, targets)
     tasks = run.recorded_tasks
     yield "Time and energy by device", cost_figures(tasks, run.manifest.device_kinds)
+    yield DURATIONS, duration_figures(run, tasks)
     yield SELECTION, selection_figures(run, clients_of(run))
     yield "Availability and waiting", availability_figures(run, tasks)
 
 
 def accuracy_figures(rounds: pd.DataFrame, targets: list[float]) -> Drawn:
     """Draw accuracy against time, energy and rounds; nothing without accuracy."""
-    if not rounds["accuracy"].notna().any():
+    evaluated = rounds[rounds["accuracy"].notna()]
+    if evaluated.empty:
+        return
+    if len(evaluated) == 1:
+        number, best = evaluated[["round", "accuracy"]].iloc[0]
+        fact = (
+            f"The model was evaluated once, after round {number:.0f}: {quantities.percent(best)}."
+        )
+        yield "accuracy-time", fact, "", ""
         return
     captions: Mapping[accuracy.Against, str] = {
         "time": "Accuracy after each round, at its end. A dot marks where an accuracy of the table"
@@ -91,7 +109,9 @@ def cost_figures(tasks: pd.DataFrame, kinds: Kinds) -> Drawn:
     )
     yield (
         "waste",
-        device_costs.waste(tasks, kinds),
+        "No energy was wasted."
+        if set(tasks["outcome"]) == {Outcome.DELIVERED}
+        else device_costs.waste(tasks, kinds),
         "wasted joules by cause and by device",
         "Energy of tasks that were not delivered: late at the deadline, lost (offline, battery,"
         " link, crashed, memory), cancelled because the server had enough, stale or refused.",
@@ -108,16 +128,24 @@ def selection_figures(run: Run, clients: pd.DataFrame) -> Drawn:
     counts = clients["device"].value_counts(normalize=True).items()
     shares = {str(device): float(share) for device, share in counts}
     if selected is not None and devices is not None and len(run.rounds) > 1:
+        is_flat = len(shares) == 1 and np.ptp(selected) == 0.0
         yield (
             "selection-ratio",
-            selection_ratio.ratios(selected, devices, shares if is_done else None, kinds),
+            f"Every round selected {quantities.percent(selected[0])} of the fleet."
+            if is_flat
+            else selection_ratio.ratios(selected, devices, shares if is_done else None, kinds),
             "share of the fleet that each round selected, and its shares by kind of device",
-            "Above, the share of the fleet that a round selects; below, by device: a band wider"
-            " than the device's share of the fleet is a preference.",
+            "The share of the fleet that a round selects, where it varies, and by device: a band"
+            " wider than the device's share of the fleet is a preference.",
         )
+    often = clients[["num_selected", "num_delivered"]].drop_duplicates().to_numpy()
     yield (
         "selections",
-        selection.selections(clients, kinds=kinds, is_whole_fleet=is_done),
+        "Each of the {:,} clients: {:,} train tasks, {:,} delivered.".format(
+            len(clients), *often[0]
+        )
+        if len(often) == 1
+        else selection.selections(clients, kinds=kinds, is_whole_fleet=is_done),
         "how often clients were selected, by device",
         "Devices above the dashed mean of the fleet are selected more than their share. The"
         " number behind a name counts clients, one in brackets the devices of a group.",
@@ -153,6 +181,25 @@ def coverage_figure(stem: str, runs: Mapping[str, Run]) -> DrawnFigure:
         "share of the fleet selected at least once by round, and how often clients were selected",
         "Left, the share of the fleet that was ever selected; dots mark 90 % and 100 %. Right, the"
         " number of clients by times selected: clients far to the right are preferred.",
+    )
+
+
+def duration_figures(run: Run, tasks: pd.DataFrame) -> Drawn:
+    """Draw the distribution of the durations of train tasks."""
+    deadline_s = run.scenario["server"].get("deadline_s")
+    train = tasks[tasks["purpose"] == Purpose.TRAIN]
+    took_s = train["finished_at_s"] - train["dispatched_at_s"]
+    least, most = (quantities.text(of(), "s") for of in (took_s.min, took_s.max))
+    is_one = least == most and train["outcome"].isin(task_durations.COMPLETE).all()
+    yield (
+        "task-durations",
+        f"Each of {len(train):,} train tasks took {least}."
+        if is_one
+        else task_durations.durations(tasks, run.manifest.device_kinds, deadline_s=deadline_s),
+        "share of train tasks that end within a duration, by device",
+        "A curve further right is a slower device, and one that rises late has a long tail. Dotted:"
+        " 50, 90, 95 and 99 %. A curve that stays below 100 % ends where its last tasks were cut"
+        " off.",
     )
 
 

@@ -13,7 +13,14 @@ from fleetsim.record.saved_run import Run
 from fleetsim.report import markup
 from fleetsim.report.figures import style
 from fleetsim.report.markup import Table
-from fleetsim.report.pages import ledger_tables, measures, run_figures, summary
+from fleetsim.report.pages import (
+    duration_tables,
+    ledger_tables,
+    measures,
+    overview,
+    run_figures,
+    summary,
+)
 from fleetsim.report.pages.setup import VERSIONS, SetupBlock, facts_of_runs
 from fleetsim.report.quantities import NOTHING
 from fleetsim.schema import strict_yaml
@@ -29,6 +36,10 @@ _UNFINISHED = {
 }
 _NO_ACCURACY = (
     "There is no accuracy to show: the run was made without training, or no round was evaluated."
+)
+_MEASURES = (
+    "Measures by which papers on client selection compare runs; a measure that does not apply to"
+    " this run is left out."
 )
 
 
@@ -57,6 +68,11 @@ def write_report(
         heading: run_figures.saved(drawn, folder, formats, dpi=dpi)
         for heading, drawn in run_figures.sections(run, shown_targets)
     }
+    kinds, deadline_s = run.manifest.device_kinds, _setting(run, "server", "deadline_s")
+    tables = {
+        run_figures.SELECTION: [(_MEASURES, measures.table(run))],
+        run_figures.DURATIONS: duration_tables.tables(tasks, kinds, deadline_s),
+    }
     bill = None if priced is None else bill_of(run, priced)
     kind = _setting(run, "server", "selector", "kind") or NOTHING
     path = run.folder / REPORT
@@ -68,6 +84,7 @@ def write_report(
         subtitle=f"selector {kind}, seed {run.manifest.seed}, {summary.ending(run)}",
         banners=list(_banners(run)),
         setup=SetupBlock(facts_of_runs([run])),
+        overview=list(overview.sentences(run, tasks, entries)),
         numbers=summary.numbers(run, summary.totals(run)),
         notes=list(_notes(run)),
         targets=summary.targets_table(rounds, shown_targets),
@@ -75,14 +92,10 @@ def write_report(
             "No accuracy of 10 % or more was reached." if summary.is_trained(run) else _NO_ACCURACY
         ),
         sections=[
-            (heading, measures.table(run) if heading == run_figures.SELECTION else None, pictures)
+            (heading, tables.get(heading, ()), pictures)
             for heading, pictures in sections.items()
             if pictures
         ],
-        measures_caption=(
-            "Measures by which papers on client selection compare runs; a measure that does not"
-            " apply to this run is left out."
-        ),
         ledger=ledger_tables.table(entries),
         ledger_pictures=run_figures.saved(
             run_figures.ledger_figures(run, entries), folder, formats, dpi=dpi

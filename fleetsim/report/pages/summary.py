@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import groupby
 from typing import Any
 
 import pandas as pd
@@ -211,14 +212,18 @@ def check_targets(targets: Sequence[float]) -> None:
 
 
 def targets_table(rounds: pd.DataFrame, targets: Sequence[float]) -> Table:
-    """Return rounds, time and energy until each accuracy was first reached."""
-    columns: dict[str, Callable[[float], str]] = {
-        "accuracy": quantities.target,
-        "rounds": lambda at: quantities.count(rounds_to_accuracy(rounds, at)),
-        "virtual time": lambda at: quantities.text(time_to_accuracy(rounds, at), "s"),
-        "energy": lambda at: quantities.text(energy_to_accuracy(rounds, at), "j"),
-    }
-    return Table.of(columns, targets)
+    """Return rounds, time and energy until ascending accuracies were first reached.
+
+    Those first reached in the same round, and those never reached, share a row.
+    """
+    rows = []
+    for number, alike in groupby(targets, key=lambda at: rounds_to_accuracy(rounds, at)):
+        first, *more = alike
+        shown = map(quantities.target, [first, *more[-1:]])
+        time = quantities.text(time_to_accuracy(rounds, first), "s")
+        energy = quantities.text(energy_to_accuracy(rounds, first), "j")
+        rows.append((" to ".join(shown), quantities.count(number), time, energy))
+    return Table(("accuracy", "rounds", "virtual time", "energy"), rows)
 
 
 def outcomes_table(tasks: pd.DataFrame) -> Table:
