@@ -84,11 +84,11 @@ def test_the_page_shows_the_run_and_its_ledger_and_no_costs_without_prices(
         assert text in parsed.words
     assert "not complete" not in parsed.words
     # The setup is visible, without a fold around it.
-    for label, words in (
+    for label, fact in (
         ("clients", "40 (10 pixel-6, 10 realme-q3s, 10 jetson-nano-cpu, 10 t2.small)"),
         ("versions", "fleetsim 0.1.0, python 3.11.0"),
     ):
-        assert f"<dt>{label}</dt><dd>{words}</dd>" in html.partition("<details")[0]
+        assert f"<dt>{label}</dt><dd>{fact}</dd>" in html.partition("<details")[0]
     hrefs = [attributes["href"] for attributes in parsed.all("a")]
     assert hrefs[-len(anchors) :] == [f"#{a}" for a in anchors]
     assert set(hrefs) == set(hrefs[-len(anchors) :])
