@@ -136,7 +136,7 @@ def break_even(
         f" {spent.server_j / 1e3:.2f} kJ of the server ({server_w:g} W)"
     ]
     for row in rows_of(StudyResult(loaded, home).tables.costs, spent, arm=arm, baseline=against):
-        unit = {"seconds": "s", "joules": "J"}[row.currency]
+        unit = {"seconds": "s", "joules": "J"}[row.metric]
         saves = (
             f"a run saves {row.saving:.4g} {unit} [{row.low:.4g}, {row.high:.4g}]"
             f" against {against} ({row.num_seeds} seeds)"
@@ -146,7 +146,7 @@ def break_even(
         pays = "never"
         if row.runs is not None:
             pays = f"after {row.runs:.1f} runs ({row.rounds:.0f} rounds)"
-        lines.append(f"{row.target}, {row.currency}: {saves}; pays {pays}")
+        lines.append(f"{row.target}, {row.metric}: {saves}; pays {pays}")
     tell(*lines)
 
 

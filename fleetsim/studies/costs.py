@@ -1,4 +1,4 @@
-"""Costs of a run until it reached an accuracy, in the currencies that docs/studies.md defines.
+"""Costs of a run until it reached an accuracy, in the metrics that docs/studies.md defines.
 
 A run that never reaches the accuracy is censored: its cost is what it spent until it ended, and
 `is_reached` is false. Beyond a budget a run counts as ended.
@@ -19,10 +19,10 @@ from fleetsim.studies.settings import WHOLE_RUN, Budgets, Target
 
 
 class Cost(NamedTuple):
-    """Cost of one run in one currency."""
+    """Cost of one run in one metric."""
 
     target: str
-    currency: str
+    metric: str
     cost: float
     is_reached: bool
 
@@ -46,7 +46,7 @@ def ledgers(run: Run, targets: list[Target]) -> pd.DataFrame:
     parts = [
         ledger.energy_by(
             ledger.ledger(run.rounds.iloc[: None if end is None else end + 1], run.tasks),
-            *("component", "fate"),
+            *("component", "energy_outcome"),
         )
         .rename("energy_j")
         .reset_index()
@@ -68,7 +68,7 @@ def costs(
     limits = {} if budgets is None else {"seconds": budgets.time_s, "joules": budgets.energy_j}
     for label, end in ends(run, targets).items():
         for cost in _spent(run, label, end, priced):
-            limit = limits.get(cost.currency) if targets else None
+            limit = limits.get(cost.metric) if targets else None
             if limit is not None and cost.cost > limit:
                 yield cost._replace(cost=limit, is_reached=False)
             else:
@@ -87,8 +87,8 @@ def _spent(run: Run, label: str, end: int | None, priced: Prices | None) -> Iter
     }
     if priced is not None:
         spent |= _priced(run, priced, int(row["round"]))
-    for currency, cost in spent.items():
-        yield Cost(label, currency, cost, end is not None)
+    for metric, cost in spent.items():
+        yield Cost(label, metric, cost, end is not None)
 
 
 def _priced(run: Run, priced: Prices, last_round: int) -> dict[str, float]:

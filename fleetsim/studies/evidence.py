@@ -18,7 +18,7 @@ from fleetsim.studies.statistics.summary import Summary, summarise
 from fleetsim.studies.statistics.t_test import t_interval, t_test
 from fleetsim.studies.statistics.verdict import Verdict, decide, holm
 
-_FAMILY = ["condition", "target", "currency"]
+_FAMILY = ["condition", "target", "metric"]
 _SUMMARY_COLUMNS = [*_FAMILY, "arm", *Summary.__dataclass_fields__]
 _VERDICT_COLUMNS = [
     *(*_FAMILY, "arm", "baseline"),
@@ -33,7 +33,7 @@ _DIFFERENCE_COLUMNS = [
 
 
 def summaries(costs: pd.DataFrame, arms: Sequence[str]) -> pd.DataFrame:
-    """Return a row per condition, target, currency and arm, from the table of costs."""
+    """Return a row per condition, target, metric and arm, from the table of costs."""
     rows = []
     for family, group in _families(costs):
         for arm in arms:
@@ -57,10 +57,10 @@ def verdicts(
     margin: float = EQUIVALENCE_MARGIN,
     doubtful: Collection[str] = (),
 ) -> pd.DataFrame:
-    """Return a row per condition, target, currency and arm but the baseline.
+    """Return a row per condition, target, metric and arm but the baseline.
 
     Without a baseline the others are compared with the best arm of each condition, target and
-    currency: of those that most seeds reached the target with, the one of the least geometric mean
+    metric: of those that most seeds reached the target with, the one of the least geometric mean
     cost. In the conditions `doubtful` every seed is another plausible fleet, and the sentence says
     in how many of them the arm costs less.
     """
@@ -70,7 +70,7 @@ def verdicts(
         for verdict in decide(
             _comparisons(group, arms, reference),
             baseline=reference,
-            currency=family["currency"],
+            metric=family["metric"],
             target=family["target"],
             margin=margin,
             is_best=baseline is None,
@@ -101,7 +101,7 @@ def differences(accuracies: pd.DataFrame, arms: Sequence[str], baseline: str) ->
 
 
 def _families(costs: pd.DataFrame) -> Iterator[tuple[dict[str, str], pd.DataFrame]]:
-    """Yield costs of the same condition, target and currency; currencies that cost nothing not."""
+    """Yield costs of the same condition, target and metric; metrics that cost nothing not."""
     for keys, group in costs.groupby(_FAMILY, sort=False):
         if (group["cost"] > 0.0).all():
             yield dict(zip(_FAMILY, map(str, keys), strict=True)), group

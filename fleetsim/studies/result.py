@@ -71,7 +71,7 @@ class StudyResult:
 
     @property
     def costs(self) -> pd.DataFrame:
-        """A row per complete run, target and currency."""
+        """A row per complete run, target and metric."""
         return self.tables.costs
 
     @property
@@ -91,12 +91,12 @@ class StudyResult:
 
     @cached_property
     def summaries(self) -> pd.DataFrame:
-        """A row per condition, target, currency and arm: the costs over seeds."""
+        """A row per condition, target, metric and arm: the costs over seeds."""
         return evidence.summaries(self.costs, self.study.arms)
 
     @cached_property
     def verdicts(self) -> pd.DataFrame:
-        """A row per condition, target, currency and arm but the baseline, with a sentence.
+        """A row per condition, target, metric and arm but the baseline, with a sentence.
 
         In a sweep, a study of one arm, the levels are compared: they stand in the column `arm`.
         """
@@ -150,7 +150,7 @@ class StudyResult:
                 if sentence
             ]
             lines += [f"{condition}:"] if condition else []
-            # Where no run reached a target, the sentences of all currencies are the same.
+            # Where no run reached a target, the sentences of all metrics are the same.
             lines += [f"- {sentence}" for sentence in dict.fromkeys(every)]
         return lines
 
@@ -208,7 +208,7 @@ class StudyResult:
         settings, runs = self.study.settings, self.runs
 
         def rows(frame: pd.DataFrame, columns: tuple[str, ...]) -> list[dict[Hashable, Any]]:
-            named = frame.rename(columns={"currency": "metric"})
+            named = frame.rename(columns={"metric": "metric"})
             return named[["condition", "target", "metric", "arm", *columns]].to_dict("records")
 
         return {

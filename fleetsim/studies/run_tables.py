@@ -69,11 +69,11 @@ def tables_of(study: Study, store: RunStore) -> RunTables:
     columns = ["condition", *study.factors, "arm", "seed", *_RUN_COLUMNS]
     return RunTables(
         runs=pd.DataFrame(rows, columns=columns).astype(_RUN_COLUMNS),
-        costs=_frame([part.costs for part in parts], ("target", "currency", "cost", "is_reached")),
+        costs=_frame([part.costs for part in parts], ("target", "metric", "cost", "is_reached")),
         accuracies=_frame([part.accuracies for part in parts], ("measure", "accuracy")),
         curves=_joined([part.curve for part in parts], ("round", "time_s", "energy_j", "accuracy")),
         ledgers=_joined(
-            [part.ledger for part in parts], ("target", "component", "fate", "energy_j")
+            [part.ledger for part in parts], ("target", "component", "energy_outcome", "energy_j")
         ),
     )
 
@@ -91,7 +91,7 @@ def _parts(
         costs=[
             cell | cost._asdict()
             for cost in costs(run, settings.all_targets, study.prices, settings.budgets)
-            if cost.currency != study.left_out_metric
+            if cost.metric != study.left_out_metric
         ],
         accuracies=[
             cell | {"measure": measure, "accuracy": value}

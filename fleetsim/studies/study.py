@@ -197,7 +197,7 @@ def recalled_study(
 
 
 def _parts(
-    path: str | Path | Mapping[str, Any], overrides_: Overrides
+    path: str | Path | Mapping[str, Any] | Document, overrides_: Overrides
 ) -> tuple[StudySettings, Document, tuple[StudyCondition, ...], Prices | None]:
     """Read a study file; return its settings, itself, the conditions and the prices."""
     changes = changes_of(overrides_, {}, keys=(), call=load_study)

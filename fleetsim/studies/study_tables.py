@@ -13,9 +13,8 @@ import pandas as pd
 from fleetsim.report.pages.setup import SetupBlock
 from fleetsim.studies.settings import EQUIVALENCE_MARGIN, Metric
 
-Currency = Metric
-CURRENCIES: tuple[Currency, ...] = get_args(Currency)
-"""Currencies of costs, in the order in which they are shown."""
+METRICS: tuple[Metric, ...] = get_args(Metric)
+"""Metrics of costs, in the order in which they are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +32,8 @@ class StudyHeader:
     """Labels, such as "80 %"."""
     target_accuracies: tuple[float, ...] = ()
     """The same as fractions; empty if whole runs are compared."""
-    primary: tuple[str, Currency] | None = None
-    """Target and currency of the primary outcome, if the study declares one."""
+    primary: tuple[str, Metric] | None = None
+    """Target and metric of the primary outcome, if the study declares one."""
     margin: float = EQUIVALENCE_MARGIN
     """Relative difference below which costs count as equal."""
     sweep_arm: str | None = None
@@ -60,17 +59,17 @@ class StudyTables:
     """Run: a column for each varied key, seed, status (done, failed, damaged,
     missing), folder, reason, rounds, virtual_s, energy_j, final_accuracy, platform."""
     costs: pd.DataFrame
-    """Run, target and currency: seed, cost until the target or the end of the run, is_reached."""
+    """Run, target and metric: seed, cost until the target or the end of the run, is_reached."""
     curves: pd.DataFrame
     """Evaluated round: seed, round, time_s, energy_j, accuracy."""
     ledgers: pd.DataFrame
-    """Entry of a run's ledger until a target or its end: target, seed, component, fate,
+    """Entry of a run's ledger until a target or its end: target, seed, component, energy_outcome,
     energy_j."""
     summaries: pd.DataFrame
-    """Target and currency: num_seeds, num_reached, mean, std, median, least, most and
+    """Target and metric: num_seeds, num_reached, mean, std, median, least, most and
     restricted_mean over the seeds."""
     verdicts: pd.DataFrame
-    """Target and currency of an arm that is not the baseline: baseline, ratio, low, high, bca_low,
+    """Target and metric of an arm that is not the baseline: baseline, ratio, low, high, bca_low,
     bca_high, p_t, p_wilcoxon, p_sign, p_holm, p_equal, equal_within, num_pairs, num_reached,
     num_baseline_reached, num_more_seeds, kind (less, more, equal, undecided, one seed),
     sentence."""

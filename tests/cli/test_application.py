@@ -10,7 +10,7 @@ from fleetsim import __version__, bundled
 from fleetsim.cli import app
 from fleetsim.scenario import SynchronousServerSettings, load, outline
 from fleetsim.selectors import KINDS
-from fleetsim.studies.study_tables import CURRENCIES
+from fleetsim.studies.study_tables import METRICS
 from tests.documented_names import unknown_names
 
 
@@ -62,7 +62,7 @@ def test_the_version_is_that_of_the_package():
         ("algorithms", ["scaffold", "ditto"]),
         ("aggregators", ["fedavg", "fedbuff"]),
         ("channel", ["fading", "constant", "trace"]),
-        ("metrics", CURRENCIES),
+        ("metrics", METRICS),
     ],
 )
 def test_everything_that_a_scenario_can_name_is_listed_for_people_and_for_scripts(what, names):

@@ -10,7 +10,7 @@ from fleetsim.studies import evidence
 CELL = {"condition": "deadline_s=60", "target": "80 %"}
 
 
-def costs(currency="joules", **by_arm):
+def costs(metric="joules", **by_arm):
     """Return a table of costs; a negative cost was spent without reaching the target."""
     return pd.DataFrame(
         [
@@ -18,7 +18,7 @@ def costs(currency="joules", **by_arm):
                 **CELL,
                 "arm": arm.replace("_", " "),
                 "seed": seed,
-                "currency": currency,
+                "metric": metric,
                 "cost": abs(cost),
                 "is_reached": cost > 0.0,
             }
@@ -104,8 +104,8 @@ def test_a_currency_that_costs_nothing_is_left_out():
         [costs("joules", base=[1.0, 2.0], b=[2.0, 3.0]), costs("dollars", base=[0, 0], b=[0, 0])]
     )
 
-    assert set(evidence.verdicts(table, ["base", "b"], "base")["currency"]) == {"joules"}
-    assert set(evidence.summaries(table, ["base", "b"])["currency"]) == {"joules"}
+    assert set(evidence.verdicts(table, ["base", "b"], "base")["metric"]) == {"joules"}
+    assert set(evidence.summaries(table, ["base", "b"])["metric"]) == {"joules"}
 
 
 def test_differences_of_accuracies_are_paired_by_seed():

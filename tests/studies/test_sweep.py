@@ -28,7 +28,7 @@ def result(study: Study, tmp_path_factory: pytest.TempPathFactory) -> StudyResul
 
 
 def test_levels_are_compared_with_the_best(result):
-    joules = result.verdicts[result.verdicts["currency"] == "joules"]
+    joules = result.verdicts[result.verdicts["metric"] == "joules"]
 
     # More clients in as many rounds spend more.
     assert joules["arm"].tolist() == ["cohort=3", "cohort=8"]
@@ -41,7 +41,7 @@ def test_levels_are_compared_with_the_one_that_the_study_names(study, result):
     named = StudyResult(replace(study, settings=settings), result.home)
 
     verdicts = named.verdicts
-    joules = verdicts[verdicts["currency"] == "joules"]
+    joules = verdicts[verdicts["metric"] == "joules"]
 
     assert set(verdicts["baseline"]) == {"cohort=8"}
     assert (joules["ratio"] < 1.0).all()

@@ -11,10 +11,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fleetsim.contracts import FloatArray
-from fleetsim.record.measures.ledger import FATES
+from fleetsim.record.measures.ledger import ENERGY_OUTCOMES
 from fleetsim.report import quantities
 from fleetsim.report.figures import style
-from fleetsim.report.figures.ledger import grid, present, stack_fates
+from fleetsim.report.figures.ledger import grid, present, stack_outcomes
 
 MAX_CLIENTS = 12
 """Number of bars, for the clients that spent most."""
@@ -65,11 +65,15 @@ def energy_by_client(
     left, right = figure.subplots(1, 2, width_ratios=(2, 3))
     _curve(left, energy_j.to_numpy(dtype=np.float64), who)
     of_top = entries[entries["client"].isin(top)]
-    shown = grid(of_top, ("client", list(top[::-1])), ("fate", present(of_top, "fate", FATES)))
+    shown = grid(
+        of_top,
+        ("client", list(top[::-1])),
+        ("energy_outcome", present(of_top, "energy_outcome", ENERGY_OUTCOMES)),
+    )
     shown = shown[shown.sum(axis=1) > 0.0]
     devices = clients.set_index("client")["device"]
     shown.index = pd.Index([f"{devices[client]}  #{client}" for client in shown.index])
-    stack_fates(right, shown)
+    stack_outcomes(right, shown)
     right.set_title("clients that spent most, by energy outcome")
     style.legend_below(figure, right)
     return figure

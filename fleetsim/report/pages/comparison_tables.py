@@ -185,8 +185,8 @@ def detail_tables(comparison: RunComparison) -> list[tuple[str, str, Table]]:
     components = ledger_tables.component_table(comparison.ledgers)
     result.append(("Joules by component", "Energy of each run by component.", components))
     caption = "Used energy went into a new model or a selection, unused was only delivered."
-    fates = ledger_tables.fate_table(comparison.ledgers)
-    result.append(("Joules by energy outcome", caption, fates))
+    outcomes = ledger_tables.outcome_table(comparison.ledgers)
+    result.append(("Joules by energy outcome", caption, outcomes))
     if comparison.prices is not None:
         caption = f"Prices: {comparison.prices.title}."
         amounts = comparison.prices.amounts

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from fleetsim.record.measures.ledger import COMPONENTS, FATES, energy_by
+from fleetsim.record.measures.ledger import COMPONENTS, ENERGY_OUTCOMES, energy_by
 from fleetsim.record.prices import AMOUNTS, Bill, Prices, total_of
 from fleetsim.report import quantities
 from fleetsim.report.figures.ledger import COMPONENT_NAMES, PURPOSES, present
@@ -16,13 +16,13 @@ from fleetsim.units import J_PER_KWH, S_PER_HOUR
 
 def table(entries: pd.DataFrame) -> Table:
     """Return joules and shares of components, and of several purposes, by energy outcome."""
-    fates = present(entries, "fate", FATES)
+    outcomes = present(entries, "energy_outcome", ENERGY_OUTCOMES)
     total_j = float(entries["energy_j"].sum())
 
     def row(name: str, part: pd.DataFrame) -> tuple[str, ...]:
-        by_fate = part.groupby("fate")["energy_j"].sum()
+        by_outcome = part.groupby("energy_outcome")["energy_j"].sum()
         part_j = float(part["energy_j"].sum())
-        cells = [quantities.text(by_fate.get(fate), "j") for fate in fates]
+        cells = [quantities.text(by_outcome.get(outcome), "j") for outcome in outcomes]
         return (name, *cells, quantities.text(part_j, "j"), _share(part_j, total_j))
 
     components = present(entries, "component", COMPONENTS)
@@ -33,10 +33,10 @@ def table(entries: pd.DataFrame) -> Table:
     if len(purposes) > 1:
         rows += [row(PURPOSES[name], entries[entries["purpose"] == name]) for name in purposes]
     rows.append(row("all", entries))
-    by_fate = entries.groupby("fate")["energy_j"].sum()
-    shares = [_share(float(by_fate[fate]), total_j) for fate in fates]
+    by_outcome = entries.groupby("energy_outcome")["energy_j"].sum()
+    shares = [_share(float(by_outcome[outcome]), total_j) for outcome in outcomes]
     rows.append(("share of all", *shares, _share(total_j, total_j), ""))
-    return Table(("joules of", *fates, "all", "share of all"), rows)
+    return Table(("joules of", *outcomes, "all", "share of all"), rows)
 
 
 def component_table(ledgers: Mapping[str, pd.DataFrame]) -> Table:
@@ -46,14 +46,16 @@ def component_table(ledgers: Mapping[str, pd.DataFrame]) -> Table:
     )
 
 
-def fate_table(ledgers: Mapping[str, pd.DataFrame]) -> Table:
+def outcome_table(ledgers: Mapping[str, pd.DataFrame]) -> Table:
     """Return a row per run and a column per energy outcome, in joules."""
-    return _runs_table(ledgers, "fate", {fate: f"{fate} (J)" for fate in FATES})
+    return _runs_table(
+        ledgers, "energy_outcome", {outcome: f"{outcome} (J)" for outcome in ENERGY_OUTCOMES}
+    )
 
 
 def frame(ledgers: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Return the ledgers of runs as one frame: label, purpose, fate, component, energy_j."""
-    keys = ("purpose", "fate", "component")
+    """Return ledgers as one frame: label, purpose, energy_outcome, component, energy_j."""
+    keys = ("purpose", "energy_outcome", "component")
     parts = [
         energy_by(entries, *keys).reset_index().assign(label=label)
         for label, entries in ledgers.items()

@@ -228,7 +228,7 @@ def ledger_figures(run: Run, entries: pd.DataFrame) -> Drawn:
     """Draw the energy ledger, and energy by client."""
     yield (
         "ledger",
-        ledger.by_component_and_fate(entries),
+        ledger.by_component_and_outcome(entries),
         "joules by component and energy outcome",
         "A bar is the energy of one component, and its colours are energy outcomes. Each panel has"
         " its own scale.",

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from fleetsim.record.measures.ledger import COMPONENTS
 from fleetsim.report.figures import dark_scheme, style
-from fleetsim.report.figures.ledger import FATE_COLORS
+from fleetsim.report.figures.ledger import ENERGY_OUTCOME_COLORS
 
 LIGHT = (
     style.BLUE, style.VERMILLION, style.GREEN, style.PURPLE, style.BLACK, style.ORANGE,
@@ -78,7 +78,7 @@ _PART_COLORS = (
 
 def part_colors(parts: Sequence[str]) -> dict[str, tuple[str, str]]:
     """Return the light and the dark colour of parts of a ledger, known ones as in reports."""
-    known = {**_COMPONENT_COLORS, **FATE_COLORS}
+    known = {**_COMPONENT_COLORS, **ENERGY_OUTCOME_COLORS}
     lights = {
         part: known.get(part, _PART_COLORS[number % len(_PART_COLORS)])
         for number, part in enumerate(parts)

@@ -1,6 +1,6 @@
 """Data of the charts of a study: numbers in units, titles, words.
 
-One `ChartData` is one chart for one choice of condition, target, currency or axis. Interactive
+One `ChartData` is one chart for one choice of condition, target, metric or axis. Interactive
 charts (`charts`) and files (`static_charts`) are drawn from the same data, so they show the same.
 """
 
@@ -12,22 +12,23 @@ from itertools import product
 import numpy as np
 import pandas as pd
 
-from fleetsim.record.measures.ledger import COMPONENTS, FATES
+from fleetsim.record.measures.ledger import COMPONENTS, ENERGY_OUTCOMES
 from fleetsim.report.figures.ledger import COMPONENT_NAMES
 from fleetsim.studies.page import accuracy_curves, arm_costs, findings, intervals, units
 from fleetsim.studies.page.accuracy_curves import ArmCurve
 from fleetsim.studies.page.arm_costs import Effects, PlanePoint
-from fleetsim.studies.study_tables import Currency, StudyHeader, StudyTables
+from fleetsim.studies.settings import Metric
+from fleetsim.studies.study_tables import StudyHeader, StudyTables
 
-AXES: Mapping[str, tuple[str, str, Currency]] = {
+AXES: Mapping[str, tuple[str, str, Metric]] = {
     "time": ("time_s", "virtual time", "seconds"),
     "energy": ("energy_j", "energy of the fleet", "joules"),
     "rounds": ("round", "round", "rounds"),
 }
-"""Axes of accuracy: column of the curves, words, and the currency of their verdicts."""
+"""Axes of accuracy: column of the curves, words, and the metric of their verdicts."""
 PARTS: Mapping[str, tuple[str, Sequence[str]]] = {
     "component": ("component", tuple(COMPONENTS)),
-    "energy outcome": ("fate", FATES),
+    "energy outcome": ("energy_outcome", ENERGY_OUTCOMES),
 }
 """Column and parts of a ledger, by the words for what it is divided by."""
 
@@ -119,11 +120,9 @@ def accuracies(tables: StudyTables, header: StudyHeader) -> Iterator[AccuracyDat
     curves = done_only(tables.curves, tables.runs)
     for condition in header.conditions:
         rows = curves[curves["condition"] == condition]
-        for against, (column, words, currency) in AXES.items():
+        for against, (column, words, metric) in AXES.items():
             arm_curves = accuracy_curves.arm_curves(rows, header.arms, column)
-            verdicts = findings.sentences(
-                tables, condition, findings.main_target(header), [currency]
-            )
+            verdicts = findings.sentences(tables, condition, findings.main_target(header), [metric])
             spread = intervals.words(len(curve.seeds) for curve in arm_curves)
             yield AccuracyData(
                 {"condition": condition, "against": against},
@@ -131,7 +130,7 @@ def accuracies(tables: StudyTables, header: StudyHeader) -> Iterator[AccuracyDat
                 f"Line: mean over seeds. Area: {spread}. At each x a seed has the accuracy of its"
                 " last evaluated round (last observation carried forward), also after its run has"
                 " ended.",
-                _axis(words, (curve.x[-1] for curve in arm_curves), currency),
+                _axis(words, (curve.x[-1] for curve in arm_curves), metric),
                 arm_curves,
                 accuracy_curves.is_early(arm_curves),
                 header.target_accuracies,
@@ -163,7 +162,7 @@ def planes(tables: StudyTables, header: StudyHeader) -> Iterator[PlaneData]:
 
 
 def level_effects(tables: StudyTables, header: StudyHeader) -> Iterator[EffectData]:
-    """Yield the effect of each varied key for each target and currency."""
+    """Yield the effect of each varied key for each target and metric."""
     costs, runs = done_only(tables.costs, tables.runs), tables.runs
     arms = header.arms
     if header.sweep_arm is not None:  # one curve, over the levels
@@ -174,8 +173,8 @@ def level_effects(tables: StudyTables, header: StudyHeader) -> Iterator[EffectDa
     for key, levels in header.factors.items():
         by_condition = runs.drop_duplicates("condition").set_index("condition")[key]
         for target in header.targets:
-            for currency in findings.currencies_of(tables):
-                rows = costs[(costs["target"] == target) & (costs["currency"] == currency)]
+            for metric in findings.metrics_of(tables):
+                rows = costs[(costs["target"] == target) & (costs["metric"] == metric)]
                 effects = arm_costs.effects(rows, by_condition, levels, arms)
                 points = [point for of_arm in effects.values() for point in of_arm]
                 spread = intervals.words(
@@ -183,14 +182,12 @@ def level_effects(tables: StudyTables, header: StudyHeader) -> Iterator[EffectDa
                 )
                 others = " and over the levels of other keys" if len(header.factors) > 1 else ""
                 yield EffectData(
-                    {"key": key, "target": target, "currency": currency},
-                    findings.of_effect(effects, key, target, currency),
+                    {"key": key, "target": target, "metric": metric},
+                    findings.of_effect(effects, key, target, metric),
                     f"Line: geometric mean over seeds{others}. Area:"
                     f" {spread}. Open marker: a run ended without"
                     " the target and counts with what it had spent, so the true cost is higher.",
-                    _axis(
-                        f"{currency} to {target}", (point.cost.high for point in points), currency
-                    ),
+                    _axis(f"{metric} to {target}", (point.cost.high for point in points), metric),
                     levels,
                     effects,
                 )
@@ -214,10 +211,10 @@ def ledgers(tables: StudyTables, header: StudyHeader) -> Iterator[LedgerData]:
             )
 
 
-def _axis(words: str, values: Iterable[float], currency: Currency) -> Axis:
+def _axis(words: str, values: Iterable[float], metric: Metric) -> Axis:
     """Return the axis of values in SI, with a unit that suits the largest."""
-    scale, unit = units.of_axis(float(max(values, default=0.0)), currency)
-    is_named = not unit or currency == "dollars"
+    scale, unit = units.of_axis(float(max(values, default=0.0)), metric)
+    is_named = not unit or metric == "dollars"
     return Axis(words if is_named else f"{words} ({unit})", scale, unit)
 
 

@@ -187,7 +187,7 @@ def effect(chart: EffectData, looks: Mapping[str, ArmStyle]) -> Drawn:
                 arm,
                 x=[place[point.level] for point in points],
                 y=_numbers([point.cost.center / scale for point in points]),
-                customdata=[_hover(point, chart.choice["currency"]) for point in points],
+                customdata=[_hover(point, chart.choice["metric"]) for point in points],
                 mode="lines+markers",
                 line=_line(look, 2),
                 marker={
@@ -330,11 +330,11 @@ def _at(x: Axis, y: Axis) -> str:
     return f"%{{x:.3~g}} {x.unit}, %{{y:.3~g}} {y.unit}<extra></extra>"
 
 
-def _hover(point: LevelCost, currency: str) -> list[str]:
+def _hover(point: LevelCost, metric: str) -> list[str]:
     cost = point.cost
-    ends = f" [{units.text(cost.low, currency)}, {units.text(cost.high, currency)}]"
+    ends = f" [{units.text(cost.low, metric)}, {units.text(cost.high, metric)}]"
     return [
-        units.text(cost.center, currency) + (ends if cost.num_seeds > 1 else ""),
+        units.text(cost.center, metric) + (ends if cost.num_seeds > 1 else ""),
         f"{point.num_reached} of {point.num_runs} runs reached it",
     ]
 

@@ -11,34 +11,35 @@ import pandas as pd
 from fleetsim.report import quantities
 from fleetsim.studies.page import arm_costs, units
 from fleetsim.studies.page.arm_costs import Effects, PlanePoint
-from fleetsim.studies.study_tables import CURRENCIES, Currency, StudyHeader, StudyTables
+from fleetsim.studies.settings import Metric
+from fleetsim.studies.study_tables import METRICS, StudyHeader, StudyTables
 
 DONE = "done"
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Verdicts of one condition, target and currency."""
+    """Verdicts of one condition, target and metric."""
 
     summary: str
     """In a sweep without a baseline: the best level, and those that may be it; else empty."""
 
     condition: str
     target: str
-    currency: str
+    metric: str
     verdicts: tuple[tuple[str, str, str], ...]
     """Arm, kind and sentence."""
 
 
-def currencies_of(tables: StudyTables) -> tuple[Currency, ...]:
-    """Return the currencies of the costs, in their usual order."""
-    present = set(tables.costs["currency"])
-    return tuple(currency for currency in CURRENCIES if currency in present)
+def metrics_of(tables: StudyTables) -> tuple[Metric, ...]:
+    """Return the metrics of the costs, in their usual order."""
+    present = set(tables.costs["metric"])
+    return tuple(metric for metric in METRICS if metric in present)
 
 
-def main_currency(tables: StudyTables, header: StudyHeader) -> Currency:
-    """Return the currency that charts open with: the primary one, else joules if there are any."""
-    present = currencies_of(tables)
+def main_metric(tables: StudyTables, header: StudyHeader) -> Metric:
+    """Return the metric that charts open with: the primary one, else joules if there are any."""
+    present = metrics_of(tables)
     if header.primary is not None:
         return header.primary[1]
     return "joules" if "joules" in present or not present else present[0]
@@ -58,42 +59,40 @@ def by_weight(header: StudyHeader) -> list[str]:
 def groups(tables: StudyTables, header: StudyHeader) -> tuple[list[Group], list[Group]]:
     """Return the verdicts on the primary outcome, and the other ones.
 
-    Without a primary outcome the first are those on the main target, in all currencies.
+    Without a primary outcome the first are those on the main target, in all metrics.
     """
     first: list[Group] = []
     others: list[Group] = []
     main = main_target(header)
-    keyed = dict(list(tables.verdicts.groupby(["target", "currency", "condition"], sort=False)))
+    keyed = dict(list(tables.verdicts.groupby(["target", "metric", "condition"], sort=False)))
     for target in by_weight(header):
-        for currency in CURRENCIES:
+        for metric in METRICS:
             for condition in header.conditions:
-                rows = keyed.get((target, currency, condition))
+                rows = keyed.get((target, metric, condition))
                 if rows is None:
                     continue
                 order = {arm: number for number, arm in enumerate(header.arms)}
                 rows = rows.sort_values("arm", key=lambda arms: arms.map(order), kind="stable")
                 entries = zip(rows["arm"], rows["kind"], rows["sentence"], strict=True)
-                summary = _of_best(rows, target, currency) if header.baseline is None else ""
-                group = Group(summary, condition, target, currency, tuple(entries))
+                summary = _of_best(rows, target, metric) if header.baseline is None else ""
+                group = Group(summary, condition, target, metric, tuple(entries))
                 is_main = (
-                    target == main
-                    if header.primary is None
-                    else header.primary == (target, currency)
+                    target == main if header.primary is None else header.primary == (target, metric)
                 )
                 (first if is_main else others).append(group)
     return first, others
 
 
-def _of_best(rows: pd.DataFrame, target: str, currency: str) -> str:
+def _of_best(rows: pd.DataFrame, target: str, metric: str) -> str:
     """Return which level is best, and which may be as good."""
     best = rows["baseline"].iloc[0]
     close = rows.loc[~rows["kind"].isin(["more", "one seed"]), "arm"].tolist()
     if (rows["kind"] == "one seed").all():
-        return f"Fewest {currency} to {target}: {best}, of one seed."
+        return f"Fewest {metric} to {target}: {best}, of one seed."
     if not close:
-        return f"Fewest {currency} to {target}: {best}; all other levels need significantly more."
+        return f"Fewest {metric} to {target}: {best}; all other levels need significantly more."
     return (
-        f"Fewest {currency} to {target}: {best}. Not significantly different from the best:"
+        f"Fewest {metric} to {target}: {best}. Not significantly different from the best:"
         f" {'; '.join(close)}."
     )
 
@@ -131,13 +130,11 @@ def of_condition(condition: str) -> str:
     return f", {condition}" if condition else ""
 
 
-def sentences(tables: StudyTables, condition: str, target: str, currencies: Sequence[str]) -> str:
-    """Return the verdicts of a condition and target in the given currencies as one text."""
+def sentences(tables: StudyTables, condition: str, target: str, metrics: Sequence[str]) -> str:
+    """Return the verdicts of a condition and target in the given metrics as one text."""
     rows = tables.verdicts
     rows = rows[
-        (rows["condition"] == condition)
-        & (rows["target"] == target)
-        & rows["currency"].isin(currencies)
+        (rows["condition"] == condition) & (rows["target"] == target) & rows["metric"].isin(metrics)
     ]
     return " ".join(rows["sentence"]) or f"No verdict to {target}."
 
@@ -163,13 +160,13 @@ def of_plane(points: Sequence[PlanePoint], target: str) -> str:
     return front_text
 
 
-def of_effect(effects: Effects, key: str, target: str, currency: Currency) -> str:
+def of_effect(effects: Effects, key: str, target: str, metric: Metric) -> str:
     """Describe the effect of a varied key by the costs at its levels."""
     parts = []
     for arm, points in effects.items():
-        at = (f"{units.text(point.cost.center, currency)} at {point.level}" for point in points)
+        at = (f"{units.text(point.cost.center, metric)} at {point.level}" for point in points)
         parts.append(f"{arm} {', '.join(at)}")
-    return f"{currency.capitalize()} to {target} by {key}: {'; '.join(parts) or 'no costs'}."
+    return f"{metric.capitalize()} to {target} by {key}: {'; '.join(parts) or 'no costs'}."
 
 
 def of_ledger(joules: pd.DataFrame, target: str, by: str) -> str:

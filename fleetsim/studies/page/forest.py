@@ -15,7 +15,8 @@ from matplotlib.figure import Figure
 
 from fleetsim.report.figures import style
 from fleetsim.studies.page import findings, html_tables, units
-from fleetsim.studies.study_tables import Currency, StudyHeader, StudyTables
+from fleetsim.studies.settings import Metric
+from fleetsim.studies.study_tables import StudyHeader, StudyTables
 
 _MOST = 32.0
 """Ratio at which the axis ends at the latest; longer intervals end in arrows."""
@@ -59,7 +60,7 @@ class Forest:
 
     condition: str
     baseline: str | None
-    columns: tuple[tuple[str, Currency], ...]
+    columns: tuple[tuple[str, Metric], ...]
     """Targets and metrics, the primary one first."""
     rows: tuple[tuple[str, tuple[ForestCell | None, ...]], ...]
     """Arms with their cells; None: no costs."""
@@ -96,13 +97,13 @@ def forests(tables: StudyTables, header: StudyHeader) -> Iterator[Forest]:
     targets = findings.by_weight(header)
     for condition in header.conditions:
         rows = tables.verdicts[tables.verdicts["condition"] == condition]
-        present = set(zip(rows["target"], rows["currency"], strict=True))
-        currencies = findings.currencies_of(tables)
+        present = set(zip(rows["target"], rows["metric"], strict=True))
+        metrics = findings.metrics_of(tables)
         columns = tuple(
-            (target, currency)
+            (target, metric)
             for target in targets
-            for currency in currencies
-            if (target, currency) in present
+            for metric in metrics
+            if (target, metric) in present
         )
         columns = tuple(sorted(columns, key=lambda column: column != header.primary))
         if columns:
@@ -112,11 +113,11 @@ def forests(tables: StudyTables, header: StudyHeader) -> Iterator[Forest]:
 
 
 def _row(
-    rows: pd.DataFrame, arm: str, columns: Sequence[tuple[str, Currency]]
+    rows: pd.DataFrame, arm: str, columns: Sequence[tuple[str, Metric]]
 ) -> tuple[ForestCell | None, ...]:
     cells: list[ForestCell | None] = []
-    for target, currency in columns:
-        family = rows[(rows["target"] == target) & (rows["currency"] == currency)]
+    for target, metric in columns:
+        family = rows[(rows["target"] == target) & (rows["metric"] == metric)]
         of_arm = family[family["arm"] == arm]
         if len(of_arm):
             (row,) = of_arm.to_dict("records")
@@ -145,7 +146,7 @@ def draw(chart: Forest) -> Figure:
         figsize=(1.3 + 1.15 * num_columns, 0.9 + 0.2 * num_rows), layout="constrained"
     )
     every = np.atleast_1d(figure.subplots(1, num_columns, sharex=True, sharey=True))
-    for number, (axes, (target, currency)) in enumerate(zip(every, chart.columns, strict=True)):
+    for number, (axes, (target, metric)) in enumerate(zip(every, chart.columns, strict=True)):
         axes.axvline(1.0, color="#555555", linewidth=0.8)
         for place, (_, cells) in enumerate(chart.rows):
             cell = cells[number]
@@ -166,7 +167,7 @@ def draw(chart: Forest) -> Figure:
         axes.set_xlim(*chart.ends)
         axes.set_xticks(chart.ticks, [f"{tick:g}" for tick in chart.ticks])
         axes.minorticks_off()
-        axes.set_title(f"{currency}\nto {target}", fontsize=8)
+        axes.set_title(f"{metric}\nto {target}", fontsize=8)
         axes.tick_params(labelsize=8)
     names = [units.shortened(arm, 24) for arm, _ in chart.rows]
     every[0].set_yticks(range(num_rows), names)

@@ -55,7 +55,7 @@ class SortableTable:
 def verdicts(tables: StudyTables, header: StudyHeader) -> SortableTable:
     """Return the table of verdicts."""
     cells: Cells = {
-        **_place("arm", "condition", "target", "currency"),
+        **_place("arm", "condition", "target", "metric"),
         "verdict": lambda row: TableCell(row["kind"], kind=row["kind"]),
         "ratio": _shown("ratio", ratio),
         "95 % t interval": lambda row: _number(row["low"], interval(row["low"], row["high"])),
@@ -72,7 +72,7 @@ def verdicts(tables: StudyTables, header: StudyHeader) -> SortableTable:
         "more seeds": _shown("num_more_seeds", _count),
     }
     if header.baseline is None:
-        reference = "the best level of each target and currency", "one-sided, times their number,"
+        reference = "the best level of each target and metric", "one-sided, times their number,"
     else:
         reference = header.baseline, "adjusted by Holm's method"
     caption = (
@@ -87,7 +87,7 @@ def verdicts(tables: StudyTables, header: StudyHeader) -> SortableTable:
 def summaries(tables: StudyTables, header: StudyHeader) -> SortableTable:
     """Return the table of costs over seeds."""
     cells: Cells = {
-        **_place("arm", "condition", "target", "currency"),
+        **_place("arm", "condition", "target", "metric"),
         "reached": lambda row: _reached(row, "num_reached", "num_seeds"),
         "mean": lambda row: _cost(row, "mean"),
         "standard deviation": lambda row: _cost(row, "std"),
@@ -114,8 +114,8 @@ def runs(tables: StudyTables, header: StudyHeader, folder: Path) -> SortableTabl
         "seed": lambda row: TableCell(str(row["seed"]), float(row["seed"])),
         "status": lambda row: TableCell(row["status"], kind=row["status"]),
         "rounds": _shown("rounds", _count),
-        "virtual time": _shown("virtual_s", partial(units.text, currency="seconds")),
-        "energy": _shown("energy_j", partial(units.text, currency="joules")),
+        "virtual time": _shown("virtual_s", partial(units.text, metric="seconds")),
+        "energy": _shown("energy_j", partial(units.text, metric="joules")),
         "final accuracy": _shown("final_accuracy", quantities.percent),
         "platform": lambda row: TableCell(_text(row["platform"]) or quantities.NOTHING),
         "folder": lambda row: _folder_cell(_text(row["folder"]), folder),
@@ -212,7 +212,7 @@ def _reached(row: Row, reached: str, of: str) -> TableCell:
 
 
 def _cost(row: Row, statistic: str, *, bound: str = "") -> TableCell:
-    return _number(row[statistic], bound + units.text(row[statistic], row["currency"]))
+    return _number(row[statistic], bound + units.text(row[statistic], row["metric"]))
 
 
 def _shown(column: str, text: Callable[[float], str]) -> Callable[[Row], TableCell]:
@@ -223,7 +223,7 @@ def _choices(header: StudyHeader, tables: StudyTables) -> Choices:
     return (
         ("condition", header.conditions),
         ("target", header.targets),
-        ("currency", findings.currencies_of(tables)),
+        ("metric", findings.metrics_of(tables)),
     )
 
 

@@ -14,9 +14,9 @@ import pandas as pd
 from fleetsim.report import quantities
 from fleetsim.studies import evidence
 from fleetsim.studies.page import chart_data, html_tables, intervals, units
-from fleetsim.studies.settings import WHOLE_RUN
+from fleetsim.studies.settings import WHOLE_RUN, Metric
 from fleetsim.studies.statistics.comparison import ALPHA
-from fleetsim.studies.study_tables import CURRENCIES, Currency, StudyHeader, StudyTables
+from fleetsim.studies.study_tables import METRICS, StudyHeader, StudyTables
 
 _WORDS = {
     "\\": "backslash", "~": "asciitilde", "^": "asciicircum", "<": "less", ">": "greater",
@@ -54,10 +54,10 @@ def summaries(tables: StudyTables, header: StudyHeader, *, has_std: bool = False
     costs = chart_data.done_only(tables.costs, tables.runs)
     columns = [
         _costs(metric, rows, header.arms, has_std=has_std)
-        for metric in CURRENCIES
-        if len(rows := costs[costs["currency"] == metric]) and (rows["cost"] > 0.0).all()
+        for metric in METRICS
+        if len(rows := costs[costs["metric"] == metric]) and (rows["cost"] > 0.0).all()
     ]
-    nums = costs.groupby([*_PLACE, "currency"]).size()
+    nums = costs.groupby([*_PLACE, "metric"]).size()
     spread = escaped(intervals.words(nums, mean="logarithms"))
     words = r"Mean $\pm$ standard deviation over seeds" if has_std else f"Geometric mean [{spread}]"
     caption = (
@@ -73,7 +73,7 @@ def summaries(tables: StudyTables, header: StudyHeader, *, has_std: bool = False
 def verdicts(tables: StudyTables, header: StudyHeader) -> str:
     """Return the ratios to the baseline and their p-values as a LaTeX table."""
     columns: list[Column] = []
-    for metric, rows in tables.verdicts.groupby("currency", sort=False):
+    for metric, rows in tables.verdicts.groupby("metric", sort=False):
         ratios, ps = {}, {}
         for row in rows.to_dict("records"):
             place = tuple(row[name] for name in _PLACE)
@@ -92,7 +92,7 @@ def verdicts(tables: StudyTables, header: StudyHeader) -> str:
     return _tables(columns, 6, tables, header, what, caption, "verdicts")
 
 
-def _costs(metric: Currency, costs: pd.DataFrame, arms: Sequence[str], *, has_std: bool) -> Column:
+def _costs(metric: Metric, costs: pd.DataFrame, arms: Sequence[str], *, has_std: bool) -> Column:
     """Return the column of a metric."""
     groups = {tuple(map(str, place)): rows for place, rows in costs.groupby(_PLACE)}
     means = {place: intervals.geometric(each["cost"].to_numpy()) for place, each in groups.items()}

@@ -68,7 +68,7 @@ def stem_of(chart: ChartData | Forest) -> str:
     names = {
         AccuracyData: ("accuracy", "against", "condition"),
         PlaneData: ("plane", "target", "condition"),
-        EffectData: ("effect", "key", "currency", "target"),
+        EffectData: ("effect", "key", "metric", "target"),
         LedgerData: ("ledger", "by", "target", "condition"),
     }
     if isinstance(chart, Forest):

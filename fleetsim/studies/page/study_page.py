@@ -48,7 +48,7 @@ _CHOICES = {
     "condition": "condition",
     "against": "over",
     "target": "target",
-    "currency": "cost in",
+    "metric": "cost in",
     "key": "varied",
     "by": "divided by",
 }
@@ -169,7 +169,7 @@ def _chart_data(
             "condition": header.conditions[0],
             "against": "energy",
             "target": findings.main_target(header),
-            "currency": findings.main_currency(tables, header),
+            "metric": findings.main_metric(tables, header),
             "key": next(iter(header.factors), ""),
             "by": "component",
         },

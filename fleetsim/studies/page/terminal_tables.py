@@ -8,8 +8,8 @@ from rich.table import Table
 
 from fleetsim.studies.page import findings, units
 from fleetsim.studies.page.forest import ForestCell
-from fleetsim.studies.settings import WHOLE_RUN
-from fleetsim.studies.study_tables import Currency, StudyHeader, StudyTables
+from fleetsim.studies.settings import WHOLE_RUN, Metric
+from fleetsim.studies.study_tables import StudyHeader, StudyTables
 
 LEGEND = (
     "ratios with 95 % intervals; * significantly different, = equal within the margin; sentences"
@@ -26,16 +26,16 @@ def tables_of(tables: StudyTables, header: StudyHeader) -> Iterator[tuple[str, T
             rows = rows[(rows["condition"] == condition) & (rows["target"] == target)]
             if rows.empty:
                 continue
-            currencies = [each for each in findings.currencies_of(tables)
-                          if each in set(rows["currency"])]  # fmt: skip
+            metrics = [each for each in findings.metrics_of(tables)
+                          if each in set(rows["metric"])]  # fmt: skip
             primary = "(primary)"
             heads = [
                 f"{each} {primary}" if (target, each) == header.primary else each
-                for each in currencies
+                for each in metrics
             ]
             table = Table("", *heads, box=None, pad_edge=False)
             for arm in header.arms:
-                of_arm = [_cell(tables, rows, condition, target, each, arm) for each in currencies]
+                of_arm = [_cell(tables, rows, condition, target, each, arm) for each in metrics]
                 table.add_row(arm, *of_arm)
             goal = f"for {target}" if target == WHOLE_RUN else f"to {target}"
             yield f"Costs {goal}{findings.of_condition(condition)}", table
@@ -46,10 +46,10 @@ def _cell(
     rows: pd.DataFrame,
     condition: str,
     target: str,
-    currency: Currency,
+    metric: Metric,
     arm: str,
 ) -> str:
-    family = rows[rows["currency"] == currency]
+    family = rows[rows["metric"] == metric]
     of_arm = family[family["arm"] == arm]
     if len(of_arm):
         (row,) = of_arm.to_dict("records")
@@ -61,10 +61,10 @@ def _cell(
     (summary,) = every[
         (every["condition"] == condition)
         & (every["target"] == target)
-        & (every["currency"] == currency)
+        & (every["metric"] == metric)
         & (every["arm"] == arm)
     ].to_dict("records")
     mean = summary["mean"]
     if math.isnan(mean):
-        return f"1 (>= {units.text(summary['restricted_mean'], currency)})"
-    return f"1 ({units.text(mean, currency)})"
+        return f"1 (>= {units.text(summary['restricted_mean'], metric)})"
+    return f"1 ({units.text(mean, metric)})"

@@ -8,8 +8,7 @@ from pydantic import Field, model_validator
 
 from fleetsim.schema.ranges import PositiveFraction
 from fleetsim.settings import Settings
-from fleetsim.studies.settings import Seed, Target
-from fleetsim.studies.study_tables import Currency
+from fleetsim.studies.settings import Metric, Seed, Target
 
 Value = int | float | str
 """Number, or number of a choice as text."""
@@ -47,7 +46,7 @@ class SearchedKey(Settings):
 class Bound(Settings):
     """Limit of the costs in another metric."""
 
-    metric: Currency
+    metric: Metric
     """Metric of these costs: rounds, seconds, joules, dollars or grams."""
     most: Annotated[float, Field(gt=0.0, le=1e15)]
     """Highest geometric mean over the seeds that is allowed."""
@@ -56,7 +55,7 @@ class Bound(Settings):
 class Objective(Settings):
     """Costs that the search makes as low as it can: the geometric mean over the seeds."""
 
-    metric: Currency = "joules"
+    metric: Metric = "joules"
     """Metric of the costs: rounds, seconds, joules, dollars or grams."""
     target: PositiveFraction | Target | None = None
     """Accuracy to which costs are counted, as in studies; null: costs of the whole run."""
@@ -64,7 +63,7 @@ class Objective(Settings):
     """Limit of the costs in another metric, such as seconds to the target."""
 
     @property
-    def metrics(self) -> tuple[Currency, ...]:
+    def metrics(self) -> tuple[Metric, ...]:
         """Metrics that are read of each run: that of the objective, and of the bound."""
         return (self.metric, *([] if self.bound is None else [self.bound.metric]))
 

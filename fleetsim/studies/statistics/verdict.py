@@ -1,4 +1,4 @@
-"""Verdicts: which arms of one condition, target and currency differ from the baseline.
+"""Verdicts: which arms of one condition, target and metric differ from the baseline.
 
 The rule: an arm differs if the p-value of its paired t-test on log-ratios, adjusted over the arms
 by Holm's method, is at most 0.05. If it does not, and two one-sided tests, adjusted alike, put the
@@ -40,7 +40,7 @@ class Verdict:
 
     arm: str
     baseline: str
-    currency: str
+    metric: str
     """Plural of what is counted, such as `joules`."""
     target: str
     """The target as text, such as `80 %`."""
@@ -74,7 +74,7 @@ class Verdict:
         if self.kind == "one seed":
             return f"{_of_one_seed(self)}; {_NO_EVIDENCE}."
         if math.isnan(comparison.ratio):
-            return f"{_claim(self)}; {self.currency} cannot be compared, longer runs would tell."
+            return f"{_claim(self)}; {self.metric} cannot be compared, longer runs would tell."
         return f"{_claim(self)}: {_decision(self)}."
 
 
@@ -82,12 +82,12 @@ def decide(
     comparisons: Mapping[str, Comparison],
     *,
     baseline: str,
-    currency: str,
+    metric: str,
     target: str,
     margin: float = EQUIVALENCE_MARGIN,
     is_best: bool = False,
 ) -> list[Verdict]:
-    """Decide on every arm of one condition, target and currency.
+    """Decide on every arm of one condition, target and metric.
 
     The comparisons are all of the family: made with `num_arms=len(comparisons)`. `is_best` says
     that the baseline is the least costly arm of the family, and was not chosen before the runs.
@@ -102,7 +102,7 @@ def decide(
     by_margin = np.array([_equivalence(comparisons, each) for each in margins])
     within = np.where(by_margin <= ALPHA, margins[:, None], np.inf).min(axis=0)
     return [
-        Verdict(arm, baseline, currency, target, *row)
+        Verdict(arm, baseline, metric, target, *row)
         for arm, *row in zip(
             *(comparisons, comparisons.values(), adjusted.tolist(), by_margin[-1].tolist()),
             np.where(np.isinf(within), np.nan, within).tolist(),
@@ -205,7 +205,7 @@ def _ratio_text(verdict: Verdict) -> str:
     """
     comparison, baseline = verdict.comparison, verdict.baseline
     ratio, low, high = comparison.ratio, comparison.low, comparison.high
-    unit = "grams of CO2e" if verdict.currency == "grams" else verdict.currency
+    unit = "grams of CO2e" if verdict.metric == "grams" else verdict.metric
     if low == high == 1.0:
         return f"the same {unit} as {baseline}"
     decimals = 2

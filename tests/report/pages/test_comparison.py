@@ -77,7 +77,7 @@ def test_table_by_hand(runs: list[Run]) -> None:
 
 
 def test_text_table_by_hand(runs: list[Run]) -> None:
-    note, totals, seconds, joules, rounds, _, _, components, fates = comparison.text_table(
+    note, totals, seconds, joules, rounds, _, _, components, outcomes = comparison.text_table(
         comparison.compare(runs, targets=[0.8, 0.6])
     ).split("\n\n")
 
@@ -101,7 +101,7 @@ def test_text_table_by_hand(runs: list[Run]) -> None:
         "random                       400      400",
         "oort                       1,500    1,500",
     ]
-    assert fates.splitlines()[0] == "Joules by energy outcome  used (J)  all (J)"
+    assert outcomes.splitlines()[0] == "Joules by energy outcome  used (J)  all (J)"
 
 
 def test_the_comprehensive_score_by_hand(runs: list[Run]) -> None:

@@ -90,16 +90,16 @@ def made_tables(
         for target, level in zip(TARGETS, ACCURACIES, strict=True):
             is_reached = bool((accuracy >= level).any())
             taken = int(np.argmax(accuracy >= level)) + 1 if is_reached else num_rounds
-            for currency, each in (("rounds", 1.0), ("seconds", round_s), ("joules", round_j)):
+            for metric, each in (("rounds", 1.0), ("seconds", round_s), ("joules", round_j)):
                 costs.append(
-                    {**place, "target": target, "currency": currency, "cost": taken * each,
+                    {**place, "target": target, "metric": metric, "cost": taken * each,
                      "is_reached": is_reached}
                 )  # fmt: skip
             for component, share in (("compute", 0.6), ("transmit", 0.25), ("idle", 0.15)):
-                for fate, part in (("used", 0.8), ("late", 0.2)):
+                for outcome, part in (("used", 0.8), ("late", 0.2)):
                     ledgers.append(
-                        {**place, "target": target, "component": component, "fate": fate,
-                         "energy_j": taken * round_j * share * part}
+                        {**place, "target": target, "component": component,
+                         "energy_outcome": outcome, "energy_j": taken * round_j * share * part}
                     )  # fmt: skip
     frame = pd.DataFrame(costs)
     return StudyTables(

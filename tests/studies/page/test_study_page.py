@@ -107,7 +107,7 @@ def test_every_chart_has_a_variant_for_every_choice_and_a_description_that_says_
     charts = data["charts"]
     sizes = {name: len(variants) for name, variants in charts.items()}
 
-    # Conditions x axes, conditions x targets, targets x currencies, conditions x targets x two
+    # Conditions x axes, conditions x targets, targets x metrics, conditions x targets x two
     # divisions.
     assert sizes == {"accuracy": 2 * 3, "plane": 2 * 2, "effect": 2 * 3, "ledger": 2 * 2 * 2}
     assert "oort needs" in charts["accuracy"][0]["finding"]
@@ -117,7 +117,7 @@ def test_every_chart_has_a_variant_for_every_choice_and_a_description_that_says_
         "condition": CONDITIONS[0],
         "against": "energy",
         "target": TARGETS[-1],
-        "currency": "joules",
+        "metric": "joules",
         "key": "deadline_s",
         "by": "component",
     }

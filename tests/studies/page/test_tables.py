@@ -28,7 +28,7 @@ def test_rows_are_in_the_order_of_the_study_file(tables: StudyTables, header: St
     table = html_tables.verdicts(tables, header)
     arms = [row[0].text for row in table.rows[::3]]
 
-    # Three currencies for each arm, three arms for each condition.
+    # Three metrics for each arm, three arms for each condition.
     assert arms == list(header.arms[1:]) * 4
     assert [row[1].text for row in table.rows[::9]] == [*CONDITIONS, *CONDITIONS]
 
@@ -62,7 +62,7 @@ def hand_made(num_metrics: int = 1) -> tuple[StudyTables, StudyHeader]:
     """Costs of two seeds; the second run of c ended without the target."""
     names = ("seconds", "joules", "rounds", "dollars")[:num_metrics]
     costs = pd.DataFrame(
-        {"condition": "", "target": "50 %", "currency": name, "arm": arm, "seed": seed,
+        {"condition": "", "target": "50 %", "metric": name, "arm": arm, "seed": seed,
          "cost": 3600.0 * hours[seed - 1], "is_reached": (arm, seed) != ("c", 2)}
         for name, (arm, hours), seed in product(names, HOURS.items(), (1, 2))
     )  # fmt: skip

@@ -91,7 +91,7 @@ def test_the_verdicts_are_those_of_whole_arrays(censored):
             )
             for arm in (1, 2, 3)
         }
-        verdicts = decide(comparisons, baseline="0", currency="joules", target="80 %")
+        verdicts = decide(comparisons, baseline="0", metric="joules", target="80 %")
 
         assert [verdict.p_holm for verdict in verdicts] == pytest.approx(p_holm[study].tolist())
 

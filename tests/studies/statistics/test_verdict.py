@@ -12,9 +12,9 @@ ALL, NONE, BUT_ONE = np.ones(5, dtype=bool), np.zeros(5, dtype=bool), np.arange(
 PATTERN = np.array([-1.0, -1.0, 0.0, 1.0, 1.0])
 
 
-def verdict(arm, arm_reached, base=COSTS, base_reached=ALL, currency="joules"):
+def verdict(arm, arm_reached, base=COSTS, base_reached=ALL, metric="joules"):
     comparison = compare(arm, arm_reached, base, base_reached, seed=1)
-    (only,) = decide({"oort": comparison}, baseline="random", currency=currency, target="80 %")
+    (only,) = decide({"oort": comparison}, baseline="random", metric=metric, target="80 %")
     return only
 
 
@@ -118,7 +118,7 @@ def test_sentences_of_runs_without_spread_or_without_the_target(
 
 def test_six_seeds_without_spread_decide():
     reached = np.ones(6, dtype=bool)
-    result = verdict(np.ones(6), reached, np.full(6, 2.0), reached, currency="grams")
+    result = verdict(np.ones(6), reached, np.full(6, 2.0), reached, metric="grams")
 
     assert (result.kind, result.sentence) == (
         "less",
@@ -151,7 +151,7 @@ def comparison_of(arm) -> Comparison:
 def test_arms_share_the_false_verdicts():
     # p = 0.016 alone; of three arms the least is tripled, and the others are not less.
     arms = {name: comparison_of(spread(-0.36, 0.2)) for name in ("oort", "tifl", "fedcor")}
-    verdicts = decide(arms, baseline="random", currency="joules", target="80 %")
+    verdicts = decide(arms, baseline="random", metric="joules", target="80 %")
 
     assert [result.arm for result in verdicts] == ["oort", "tifl", "fedcor"]
     assert [result.p_holm for result in verdicts] == pytest.approx([3 * 0.0158] * 3, abs=3e-4)
@@ -162,7 +162,7 @@ def test_arms_share_the_false_verdicts():
 def test_an_arm_without_a_p_value_takes_none_of_the_others_evidence():
     nothing = compare(COSTS / 2.0, NONE, COSTS, ALL, seed=1, num_arms=2)
     arms = {"oort": comparison_of(spread(-0.36, 0.2)), "tifl": nothing}
-    oort, tifl = decide(arms, baseline="random", currency="joules", target="80 %")
+    oort, tifl = decide(arms, baseline="random", metric="joules", target="80 %")
 
     assert (oort.p_holm, oort.kind) == (oort.comparison.p_t, "less")
     assert (np.isnan(tifl.p_holm), tifl.kind) == (True, "undecided")
@@ -179,7 +179,7 @@ def test_without_targets_nothing_is_said_to_be_reached(num, beginning):
     base = COSTS[:num]
     comparison = compare(base / 2, ALL[:num], base, ALL[:num], seed=1)
     (only,) = decide(
-        {"oort": comparison}, baseline="random", currency="joules", target="the whole run"
+        {"oort": comparison}, baseline="random", metric="joules", target="the whole run"
     )
 
     assert only.sentence.startswith(beginning)
@@ -201,7 +201,7 @@ def test_without_targets_nothing_is_said_to_be_reached(num, beginning):
 def test_costs_within_the_margin_are_equal(std, margin, within):
     comparison = compare(spread(-0.001, std), ALL, COSTS, ALL, seed=1)
     (result,) = decide(
-        {"oort": comparison}, baseline="random", currency="joules", target="80 %", margin=margin
+        {"oort": comparison}, baseline="random", metric="joules", target="80 %", margin=margin
     )
 
     assert result.kind == ("undecided" if within is None else "equal")
@@ -220,8 +220,8 @@ def test_three_equal_arms_share_the_false_claims():
     # Bound 0.9534 std = 0.0477 alone; the first of three is tested at 0.05 / 3: quantile 3.19 or so
     # of 4 degrees of freedom, more than 2.1318, so none is equal.
     arms = {name: comparison_of(spread(0.0, 0.05)) for name in ("oort", "tifl", "fedcor")}
-    alone = decide({"oort": arms["oort"]}, baseline="random", currency="joules", target="80 %")
-    three = decide(arms, baseline="random", currency="joules", target="80 %")
+    alone = decide({"oort": arms["oort"]}, baseline="random", metric="joules", target="80 %")
+    three = decide(arms, baseline="random", metric="joules", target="80 %")
 
     assert [result.kind for result in alone] == ["equal"]
     assert {result.kind for result in three} == {"undecided"}
@@ -231,7 +231,7 @@ def test_against_the_best_one_side_is_tested_for_each_other_arm():
     # Two-sided p = 0.0158: one side 0.0079, times four other arms 0.0316.
     arms = {name: comparison_of(spread(0.36, 0.2)) for name in ("30", "120", "600")}
     arms["60"] = comparison_of(spread(-0.36, 0.2))
-    results = decide(arms, baseline="90", currency="joules", target="80 %", is_best=True)
+    results = decide(arms, baseline="90", metric="joules", target="80 %", is_best=True)
 
     assert [result.p_holm for result in results[:3]] == pytest.approx([4 * 0.0079] * 3, abs=2e-4)
     assert [result.kind for result in results] == ["more", "more", "more", "undecided"]
