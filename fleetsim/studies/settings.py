@@ -107,7 +107,7 @@ class StudySettings(Settings):
     baseline_level: Any = None
     """In a study of one arm, level with which the others are compared: a value of the varied key,
     or the label of a condition; null: the best level of the runs."""
-    equivalence_margin: Annotated[float, Field(gt=0.0, le=1.0)] = EQUIVALENCE_MARGIN
+    equivalence_margin: Annotated[float, Field(ge=1e-4, le=1.0)] = EQUIVALENCE_MARGIN
     """Relative difference below which costs count as equal, such as 0.05."""
     budgets: Budgets | None = None
     """Budgets within which accuracies are compared."""

@@ -112,10 +112,10 @@ def test_a_quiet_command_prints_what_it_wrote_and_still_warns(here, command, wit
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ("--unset server.over_commit", "cohort 8, selector"),  # the default, 1, is not mentioned
+        ("--unset server.over_commit", "cohort 8, over_commit 1, "),  # the default
         ("--set server.cohort=5 --unset server.cohort", "cohort 5, over"),  # removed first
         ("--set server.mode=buffered --set server.concurrency=9 --set server.buffer_size=4"
-         " --unset server.cohort --unset server.over_commit", "9 clients at work"),
+         " --unset server.cohort --unset server.over_commit", "concurrency 9"),
         ("--unset server.over_comit", "quickstart.yaml; did you mean 'over_commit'?"),
         ("--unset server.window_s", "so its default holds already; leave --unset out"),
         ("--unset server.cohort.x", "which has no keys"),

@@ -105,7 +105,9 @@ def test_terminal_page_and_manifest_tell_of_a_failure(tmp_path):
     assert [failure.kind for failure in reported] == ["nothing_delivered", "nothing_learned"]
     assert "server.deadline_s" in reported[0].cause
     assert any("FAILED    Nothing was delivered" in line for line in summary.terminal_lines(done))
-    assert list(run_page._banners(done)) == [(failure.what, failure.cause) for failure in reported]
+    *failures, (heading, _) = run_page._banners(done)
+    assert heading == "Warnings before the run:"
+    assert failures == [(failure.what, failure.cause) for failure in reported]
 
 
 class Overflowing:

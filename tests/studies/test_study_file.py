@@ -56,7 +56,7 @@ def test_arms_conditions_and_seeds_multiply(tmp_path):
         ({"baseline_level": 60}, "baseline_level = 60: is for one arm whose keys vary"),
         ({"primary": {"target": 0.8}}, "primary.target = 0.8: is no target; the targets are none"),
         ({"primary": {"metric": "watts"}}, "primary.metric = 'watts': must be 'rounds'"),
-        ({"equivalence_margin": 0}, "equivalence_margin = 0: must be a number > 0"),
+        ({"equivalence_margin": 0}, "equivalence_margin = 0: must be a number >= 0.0001"),
         (
             {
                 "arms": {"a": {}},

@@ -14,16 +14,21 @@ Value = int | float | str
 """Number, or number of a choice as text."""
 
 
+_Number = (
+    Annotated[int, Field(ge=-(10**15), le=10**15)] | Annotated[float, Field(ge=-1e15, le=1e15)]
+)
+
+
 class SearchedKey(Settings):
     """Values that trials may give to a key: a range of numbers, or a list of choices."""
 
-    low: int | float | None = None
+    low: _Number | None = None
     """Least value of a range; whole numbers are drawn if both ends are whole."""
-    high: int | float | None = None
+    high: _Number | None = None
     """Highest value of a range; it belongs to it."""
     log: bool = False
     """True: values are drawn on a logarithmic scale, as suits learning rates."""
-    step: int | float | None = None
+    step: _Number | None = None
     """Distance of neighbouring values, from `low` on; null: any."""
     choices: Annotated[list[Any], Field(min_length=1, max_length=100)] | None = None
     """Values in place of a range; mappings are whole blocks, such as a selector with its keys."""
@@ -48,7 +53,7 @@ class Bound(Settings):
 
     metric: Metric
     """Metric of these costs: rounds, seconds, joules, dollars or grams."""
-    most: Annotated[float, Field(gt=0.0, le=1e15)]
+    most: Annotated[float, Field(ge=1e-9, le=1e15)]
     """Highest geometric mean over the seeds that is allowed."""
 
 

@@ -41,7 +41,7 @@ NO_MODEL: dict[str, Any] = {"aggregated": False}
 NO_CHOICE: dict[str, Any] = {"aggregated": False, "num_selected": 0}
 
 
-@pytest.mark.parametrize(("purpose", "round_", "energy_outcome"), [
+@pytest.mark.parametrize(("purpose", "round_", "outcome"), [
     (Purpose.TRAIN, {}, "used"),
     (Purpose.TRAIN, NO_MODEL, "unused"),
     (Purpose.PROBE, NO_MODEL, "used"),
