@@ -28,7 +28,7 @@ from fleetsim.host.numerics import VARIABLE, Numerics, one_blas_thread, settle
 from fleetsim.run_settings import RunFolderSettings, help_of
 
 if TYPE_CHECKING:
-    from fleetsim.learning.data.prefetch import Prefetch
+    from fleetsim.learning.data.loading import Prefetch
     from fleetsim.record.saved_run import Run
     from fleetsim.scenario import Scenario
 
@@ -219,7 +219,7 @@ def _report(done: Run) -> Path:
 def _begin_to_read(scenario: Scenario) -> Prefetch | None:
     """Begin to read the data set in a thread; None if there is nothing to read."""
     from fleetsim.learning.data.blank import BlankSettings
-    from fleetsim.learning.data.prefetch import Prefetch
+    from fleetsim.learning.data.loading import Prefetch
 
     dataset = scenario.task.dataset
     if isinstance(dataset, BlankSettings):

@@ -16,8 +16,7 @@ from fleetsim.host import paths
 if TYPE_CHECKING:
     from fleetsim.cli.scenario_options import Changes
     from fleetsim.selector_training.episodes import Episode
-    from fleetsim.selector_training.record_training import FleetFit
-    from fleetsim.selector_training.study_records import RecordRequest
+    from fleetsim.selector_training.record_training import FleetFit, RecordRequest
 
 _MAX_EPISODES = 1_000_000
 _MAX_WORKERS = 1024
@@ -80,7 +79,7 @@ def train(
             raise typer.BadParameter(
                 "fedgcs learns from records: give --records STUDY and no --scenario"
             )
-        from fleetsim.selector_training.study_records import RecordRequest
+        from fleetsim.selector_training.record_training import RecordRequest
 
         request = RecordRequest(form, per_arm=per_arm, arms=tuple(arm or ()))
         _from_records(records, request, out, seed, changes(set_, unset), home)
@@ -189,8 +188,11 @@ def _from_records(
     study: str, request: RecordRequest, out: Path, seed: int, overrides: Changes, home: Path
 ) -> None:
     from fleetsim.progress import bar
-    from fleetsim.selector_training.record_training import settings_of, train_from_records
-    from fleetsim.selector_training.study_records import collected
+    from fleetsim.selector_training.record_training import (
+        collected,
+        settings_of,
+        train_from_records,
+    )
     from fleetsim.studies.run_store import RunStore
     from fleetsim.studies.study import load_study
 

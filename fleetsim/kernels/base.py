@@ -22,7 +22,7 @@ from fleetsim.kernels.batches import Length, StackJob
 from fleetsim.kernels.cpu.gemm import onednn
 from fleetsim.kernels.device_samples import DeviceSamples, as_tensor
 from fleetsim.learning.data.accessed_inputs import AccessedInputs
-from fleetsim.learning.data.byte_images import ByteImages
+from fleetsim.learning.data.dataset import ByteImages
 from fleetsim.learning.global_generators import addressed
 from fleetsim.learning.local import local_sgd
 from fleetsim.learning.local.augmentation import StepStream

@@ -18,7 +18,7 @@ from fleetsim.kernels.stacked import stacked_sgd
 from fleetsim.kernels.stacked.stacked_sgd import StackedKernel
 from fleetsim.kernels.vmap import vmap_sgd
 from fleetsim.kernels.vmap.vmap_sgd import VectorisedKernel
-from fleetsim.learning.data.byte_images import ByteImages
+from fleetsim.learning.data.dataset import ByteImages
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.models.model_kind import Hinge
 from fleetsim.training.worker_pool import Pool

@@ -3,8 +3,7 @@ from typer.testing import CliRunner
 
 from fleetsim.cli.application import app
 from fleetsim.errors import ScenarioError
-from fleetsim.selector_training.record_training import settings_of, train_from_records
-from fleetsim.selector_training.study_records import Collected
+from fleetsim.selector_training.record_training import Collected, settings_of, train_from_records
 from fleetsim.selectors.fedgcs.records import SelectionRecords
 from fleetsim.selectors.learned_weights import read_weights
 
