@@ -93,8 +93,10 @@ def figure(regrets: Regrets, labels: Sequence[str]) -> Figure:
     return drawn
 
 
-def caption(regrets: Regrets) -> str:
-    """Return the explanation of the numbers."""
+def caption(regrets: Regrets | None) -> str:
+    """Return the explanation of the numbers, if there are any."""
+    if regrets is None:
+        return ""
     num = regrets.slot_rounds
     slots = "each round is a slot" if num == 1 else f"slots of {num} rounds"
     return (

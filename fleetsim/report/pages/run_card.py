@@ -31,7 +31,7 @@ def html(run: Run) -> str:
 def figure(run: Run, name: str) -> Figure:
     """Return a figure of the report by its stem."""
     stems = []
-    for stem, drawn, _, _ in _every(run):
+    for stem, drawn in _every(run):
         if stem == name:
             return style.empty_figure(name, drawn) if isinstance(drawn, str) else drawn
         stems.append(stem)
@@ -41,12 +41,10 @@ def figure(run: Run, name: str) -> Figure:
 
 def _card(run: Run) -> str:
     png, description = None, ""
-    is_trained = summary.is_trained(run)
     if not run.rounds.empty:
-        first = _FIRST[0] if is_trained else _FIRST[1]
-        drawn, description = next(
-            (each, words) for stem, each, words, _ in _every(run) if stem == first
-        )
+        first = _FIRST[0] if summary.is_trained(run) else _FIRST[1]
+        drawn = next(each for stem, each in _every(run) if stem == first)
+        description = run_figures.captions()[first]["description"]
         if not isinstance(drawn, str):
             png = style.encode(drawn, ["png"])["png"]
     rows = [row for row in summary.numbers(run, summary.totals(run)) if row[0] != _LEFT_OUT]
