@@ -84,10 +84,9 @@ def _curve(axes: Axes, energy_j: FloatArray, who: str) -> None:
     size = len(energy_j)
     points = np.unique(np.linspace(0, size, min(size + 1, _MAX_POINTS)).round().astype(np.int64))
     axes.plot(points / size, shares[points], color=style.BLUE)
-    axes.plot([0.0, 1.0], [0.0, 1.0], color=style.INK, linewidth=1.0, linestyle="--")
-    axes.text(
-        0.5, 0.53, "equal shares", rotation=45, ha="center", va="bottom", rotation_mode="anchor"
-    )
+    axes.plot([0.0, 1.0], [0.0, 1.0], **style.DASHED)
+    turned = {"rotation": 45, "rotation_mode": "anchor", "ha": "center", "va": "bottom"}
+    axes.text(0.5, 0.53, "equal shares", **turned)
     axes.fill_between(points / size, shares[points], points / size, color=style.BLUE, alpha=0.12)
     axes.set(
         xlim=(0.0, 1.0),

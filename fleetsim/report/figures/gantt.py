@@ -94,13 +94,7 @@ def _draw(axes: Axes, shown: pd.DataFrame, row: pd.Series[float], deadline_s: fl
     )
     axes.axvline(closed_s / factor, color=style.INK, linewidth=1.2, label="round closed")
     if deadline_s is not None and deadline_s <= 1.5 * closed_s:
-        axes.axvline(
-            deadline_s / factor,
-            color=style.VERMILLION,
-            linewidth=1.2,
-            linestyle=":",
-            label="deadline",
-        )
+        style.mark_deadline(axes, deadline_s / factor)
     for (outcome, color), marker in zip(style.OUTCOMES.items(), _MARKERS, strict=True):
         ended = outcomes == outcome
         if ended.any():

@@ -160,10 +160,4 @@ def _with_sizes(clients: pd.DataFrame, devices: pd.Index[str]) -> list[str]:
 
 def _mark_fleet_mean(axes: Axes, clients: pd.DataFrame) -> None:
     mean = float(clients["num_selected"].mean())
-    axes.axvline(
-        mean,
-        color=style.INK,
-        linewidth=1.0,
-        linestyle="--",
-        label=f"mean of all: {quantities.digits(mean)}",
-    )
+    axes.axvline(mean, label=f"mean of all: {quantities.digits(mean)}", **style.DASHED)

@@ -33,7 +33,7 @@ from fleetsim.report.pages.comparison_tables import (
 from fleetsim.report.pages.measures import ScoreBudgets
 from fleetsim.report.pages.run_figures import Drawn
 from fleetsim.report.pages.setup import SetupBlock, facts_of_runs
-from fleetsim.report.quantities import some
+from fleetsim.report.quantities import some, text
 
 __all__ = ["Entry", "RunComparison", "compare", "frame", "record", "text_table", "write"]
 
@@ -110,6 +110,7 @@ def write(
     heading = f"{names}: {'one run' if number == 1 else f'{number} runs side by side'}"
     differing, keys_table = [*map(str, comparison.differences)], differences_table(comparison)
     keys = "Keys of the resolved scenarios that differ; - is a key that a run does not have."
+    regrets = regret.caption(comparison.regrets)
     path = folder / f"{STEM}.html"
     markup.write_static(
         path,
@@ -124,14 +125,11 @@ def write(
         evidence=NO_EVIDENCE if comparison.evidence else "",
         notes=comparison.notes,
         first_tables=cost_tables(comparison),
-        pictures=run_figures.saved(
-            _figures(comparison),
-            folder,
-            formats,
-            dpi=dpi,
-            regret=regret.caption(comparison.regrets),
-        ),
+        pictures=run_figures.saved(_figures(comparison), folder, formats, dpi=dpi, regret=regrets),
         tables=detail_tables(comparison),
+        regret=regrets,
+        budgets=[text(of, unit) for of, unit in zip(comparison.budgets or (), "sj", strict=False)],
+        prices=comparison.prices and comparison.prices.title,
         formats=[f".{name}" for name in dict.fromkeys(formats)],
         runs=runs_table(comparison),
     )

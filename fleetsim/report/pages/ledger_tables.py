@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 
-import numpy as np
 import pandas as pd
 
 from fleetsim.record.measures.ledger import COMPONENTS, ENERGY_OUTCOMES, energy_by
@@ -67,13 +66,10 @@ def frame(ledgers: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 def bill_table(bill: Bill) -> Table:
     """Return costs by device, in total, and of energy that was not used."""
-    amounts = bill.prices.amounts
-    rows = [
-        _bill_row(str(device), bill.by_device.loc[[device]], amounts)
-        for device in bill.by_device.index
-    ]
-    rows.append(_bill_row("all", bill.by_device, amounts))
-    rows.append(_bill_row("of it not used", bill.not_used, amounts))
+    amounts, devices = bill.prices.amounts, bill.by_device
+    parts = {str(device): devices.loc[[device]] for device in devices.index}
+    parts |= {"all": devices, "of it not used": bill.not_used}
+    rows = [_bill_row(name, costs, amounts) for name, costs in parts.items()]
     columns = ("device", "clients", "hours at work", "energy (kWh)")
     return Table((*columns, *(AMOUNTS[amount] for amount in amounts)), rows)
 
@@ -98,18 +94,10 @@ def sources_table(prices: Prices) -> Table:
 
 def _runs_table(ledgers: Mapping[str, pd.DataFrame], key: str, names: Mapping[str, str]) -> Table:
     sums = {label: joules.groupby(key)["energy_j"].sum() for label, joules in ledgers.items()}
-    shown = [name for name in names if any(name in joules for joules in sums.values())]
-    return Table(
-        ("run", *(names[name] for name in shown), "all (J)"),
-        [
-            (
-                label,
-                *(quantities.digits(joules.get(name, np.nan)) for name in shown),
-                quantities.digits(float(joules.sum())),
-            )
-            for label, joules in sums.items()
-        ],
-    )
+    table = pd.DataFrame(sums).reindex(list(names)).dropna(how="all").rename(index=names).T
+    table["all (J)"] = [float(joules.sum()) for joules in sums.values()]
+    shown = table.map(quantities.digits)
+    return Table(("run", *shown.columns), list(shown.itertuples(name=None)))
 
 
 def _share(part_j: float, total_j: float) -> str:
@@ -117,10 +105,9 @@ def _share(part_j: float, total_j: float) -> str:
 
 
 def _bill_row(name: str, costs: pd.DataFrame, amounts: list[str]) -> tuple[str, ...]:
-    num_clients = total_of(costs, "num_clients")
     return (
         name,
-        NOTHING if num_clients is None else f"{num_clients:,.0f}",
+        quantities.count(total_of(costs, "num_clients")),
         quantities.digits(float(costs["busy_s"].sum()) / S_PER_HOUR),
         quantities.digits(float(costs["energy_j"].sum()) / J_PER_KWH),
         *(quantities.digits(total_of(costs, amount)) for amount in amounts),

@@ -21,6 +21,10 @@ FRACTIONS = (0.15, 0.5, 1.0)
 SEEN = (0.9, 1.0)
 """Shares of the fleet for which the rounds until they were selected are reported."""
 LAST_ROUNDS = 10
+CAPTION = (
+    "Measures by which papers on client selection compare runs; a measure that does not apply to"
+    " this run is left out."
+)
 
 
 class ScoreBudgets(NamedTuple):

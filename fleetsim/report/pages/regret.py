@@ -80,11 +80,11 @@ def figure(regrets: Regrets, labels: Sequence[str]) -> Figure:
     """Draw Reg(t) of runs against slots; `labels` has all runs, so each keeps its colour."""
     drawn = style.new_figure(style.WIDTH_IN, 4.4, title=f"Regret against {regrets.best}")
     axes = drawn.subplots()
-    axes.axhline(0.0, color=style.INK, linewidth=1.0, linestyle="--")
-    for label, (color, dash) in zip(labels, style.series(len(labels)), strict=True):
+    axes.axhline(0.0, **style.DASHED)
+    for label, looks in zip(labels, style.series(len(labels)), strict=True):
         if label in regrets.curves:
             lost = np.concatenate([[0.0], regrets.curves[label]])
-            axes.plot(np.arange(lost.size), lost, color=color, linestyle=dash, label=label)
+            axes.plot(np.arange(lost.size), lost, label=label, **looks)
     slot = "round" if regrets.slot_rounds == 1 else f"slot of {regrets.slot_rounds} rounds"
     axes.set(xlabel=slot, ylabel="regret (sum of accuracy differences)")
     axes.set_xlim(left=0.0)

@@ -28,20 +28,6 @@ from fleetsim.schema import strict_yaml
 REPORT = "report.html"
 FIGURES = "figures"
 
-_UNFINISHED = {
-    "running": "It is still running, or it was killed. The page ends with its last checkpoint; go"
-    " on with --resume.",
-    "interrupted": "The page ends with the interruption; go on with --resume.",
-    "failed": "The page ends with the fault:",
-}
-_NO_ACCURACY = (
-    "There is no accuracy to show: the run was made without training, or no round was evaluated."
-)
-_MEASURES = (
-    "Measures by which papers on client selection compare runs; a measure that does not apply to"
-    " this run is left out."
-)
-
 
 def write_report(
     run: Run,
@@ -70,7 +56,7 @@ def write_report(
     }
     kinds, deadline_s = run.manifest.device_kinds, _setting(run, "server", "deadline_s")
     tables = {
-        run_figures.SELECTION: [(_MEASURES, measures.table(run))],
+        run_figures.SELECTION: [(measures.CAPTION, measures.table(run))],
         run_figures.DURATIONS: duration_tables.tables(tasks, kinds, deadline_s),
     }
     bill = None if priced is None else bill_of(run, priced)
@@ -79,18 +65,16 @@ def write_report(
     markup.write_static(
         path,
         "page.html.j2",
+        manifest=run.manifest,
         title=f"{run.manifest.name} - fleetsim",
-        name=run.manifest.name,
         subtitle=f"selector {kind}, seed {run.manifest.seed}, {summary.ending(run)}",
-        banners=list(_banners(run)),
+        num_rounds=len(rounds),
+        is_trained=summary.is_trained(run),
         setup=SetupBlock(facts_of_runs([run])),
         overview=list(overview.sentences(run, tasks, entries)),
         numbers=summary.numbers(run, summary.totals(run)),
         notes=list(_notes(run)),
         targets=summary.targets_table(rounds, shown_targets),
-        no_targets=(
-            "No accuracy of 10 % or more was reached." if summary.is_trained(run) else _NO_ACCURACY
-        ),
         sections=[
             (heading, tables.get(heading, ()), pictures)
             for heading, pictures in sections.items()
@@ -106,13 +90,7 @@ def write_report(
         price_sources=None if priced is None else ledger_tables.sources_table(priced),
         outcomes=summary.outcomes_table(tasks),
         devices=summary.devices_table(tasks, clients),
-        devices_caption=(
-            "By kind of device: time and energy to deliver are means of the delivered train tasks;"
-            " energy counts all tasks, with probes."
-            + ("" if run.manifest.status == "done" else " Clients without a task are left out.")
-        ),
         formats=[name.upper() for name in dict.fromkeys(formats)],
-        digest=run.manifest.digest,
         scenario=strict_yaml.dump(run.scenario),
         versions=_versions(run),
     )
@@ -147,22 +125,6 @@ def _notes(run: Run) -> Iterator[str]:
     else:
         why = "no thermal model of them is known"
     yield f"Heat slows none of {', '.join(cool)}: {why}."
-
-
-def _banners(run: Run) -> Iterator[tuple[str, str]]:
-    manifest = run.manifest
-    if manifest.status != "done":
-        words = _UNFINISHED[manifest.status]
-        if manifest.status == "failed":
-            words += f" {manifest.stop_text}"
-        yield f"This run is not complete ({manifest.status}).", words
-    if run.rounds.empty:
-        yield "No round was recorded.", manifest.stop_text or ""
-    yield from ((failure.what, failure.cause) for failure in manifest.failures)
-    if not run.rounds.empty and not summary.is_trained(run):
-        yield "No accuracy.", "The run was made without training, or no round was evaluated."
-    if manifest.warnings:
-        yield "Warnings before the run:", "; ".join(manifest.warnings)
 
 
 def _versions(run: Run) -> Table:
