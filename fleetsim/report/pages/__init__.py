@@ -1,7 +1,6 @@
 """Pages and tables on runs.
 
 - `run_page`: The page of one run, which opens offline.
-- `overview`: First sentences of the page of a run: what it shows, and where to look next.
 - `duration_tables`: Tables of the durations of train tasks by device.
 - `run_figures`: Figures of the page of one run, with descriptions and captions.
 - `run_card`: Summary of a run in the output of a notebook's cell, and single figures of its report.

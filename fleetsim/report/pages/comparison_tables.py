@@ -16,7 +16,7 @@ from fleetsim.report.pages.measures import ScoreBudgets
 from fleetsim.report.pages.regret import Regrets
 from fleetsim.report.pages.scenario_differences import ABSENT, Difference
 from fleetsim.report.pages.summary import Totals, run_record
-from fleetsim.report.quantities import NOTHING
+from fleetsim.report.quantities import NOTHING, count, digits, percent, some
 from fleetsim.schema.strict_yaml import spelled
 
 ONE_SEED = "one seed: no evidence"
@@ -138,7 +138,7 @@ def text_table(comparison: RunComparison) -> str:
 
 def worlds_message(comparison: RunComparison) -> str:
     """Return the warning about runs of different worlds."""
-    differ = quantities.some(comparison.world_differences, MAX_KEYS)
+    differ = some(comparison.world_differences, MAX_KEYS)
     return (
         f"these runs differ in {differ}. Different results need not come from the selector or the"
         " server."
@@ -149,14 +149,14 @@ def cost_tables(comparison: RunComparison) -> dict[str, Table]:
     """Return tables of totals, and of the costs of targets, by heading."""
     columns: dict[str, Callable[[Entry], str]] = {
         "run": lambda entry: entry.label,
-        "final accuracy": lambda entry: quantities.percent(entry.totals.final_accuracy),
-        "best accuracy": lambda entry: quantities.percent(entry.totals.best_accuracy),
+        "final accuracy": lambda entry: percent(entry.totals.final_accuracy),
+        "best accuracy": lambda entry: percent(entry.totals.best_accuracy),
         "rounds": lambda entry: f"{entry.totals.num_rounds:,}",
-        "virtual time (s)": lambda entry: quantities.digits(entry.totals.virtual_s),
-        "energy (J)": lambda entry: quantities.digits(entry.totals.energy_j),
-        "wasted (J)": lambda entry: quantities.digits(entry.totals.wasted_j),
-        "wasted": lambda entry: quantities.percent(entry.totals.wasted_fraction),
-        "mean waiting (s)": lambda entry: quantities.digits(entry.totals.waiting_mean_s),
+        "virtual time (s)": lambda entry: digits(entry.totals.virtual_s),
+        "energy (J)": lambda entry: digits(entry.totals.energy_j),
+        "wasted (J)": lambda entry: digits(entry.totals.wasted_j),
+        "wasted": lambda entry: percent(entry.totals.wasted_fraction),
+        "mean waiting (s)": lambda entry: digits(entry.totals.waiting_mean_s),
     }
     if comparison.evidence:
         columns["evidence"] = lambda entry: comparison.evidence
@@ -164,7 +164,7 @@ def cost_tables(comparison: RunComparison) -> dict[str, Table]:
     if comparison.targets:
         result["Seconds to accuracy"] = _reached(comparison, Run.time_to_accuracy)
         result["Joules to accuracy"] = _reached(comparison, Run.energy_to_accuracy)
-        rounds = _reached(comparison, Run.rounds_to_accuracy, quantities.count)
+        rounds = _reached(comparison, Run.rounds_to_accuracy, count)
         result["Rounds to accuracy"] = rounds
     return result
 
@@ -185,7 +185,7 @@ def detail_tables(comparison: RunComparison) -> dict[str, Table]:
     if comparison.prices is not None:
         amounts = comparison.prices.amounts
         rows = [
-            (entry.label, *(quantities.digits(entry.bill.total(amount)) for amount in amounts))
+            (entry.label, *(digits(entry.bill.total(amount)) for amount in amounts))
             for entry in comparison.entries
             if entry.bill is not None
         ]
@@ -197,7 +197,7 @@ def detail_tables(comparison: RunComparison) -> dict[str, Table]:
 def _reached(
     comparison: RunComparison,
     measure: Callable[[Run, float], int | float | None],
-    shown: Callable[[float], str] = quantities.digits,
+    shown: Callable[[float], str] = digits,
 ) -> Table:
     """Return a row per run and a column per target; the smallest value is marked."""
     values = pd.DataFrame(

@@ -6,10 +6,9 @@ import pandas as pd
 
 from fleetsim.record.measures.ledger import COMPONENTS, ENERGY_OUTCOMES, energy_by
 from fleetsim.record.prices import AMOUNTS, Bill, Prices, total_of
-from fleetsim.report import quantities
 from fleetsim.report.figures.ledger import COMPONENT_NAMES, PURPOSES, present
 from fleetsim.report.markup import Table
-from fleetsim.report.quantities import NOTHING
+from fleetsim.report.quantities import NOTHING, count, digits, percent, text
 from fleetsim.units import J_PER_KWH, S_PER_HOUR
 
 
@@ -21,8 +20,8 @@ def table(entries: pd.DataFrame) -> Table:
     def row(name: str, part: pd.DataFrame) -> tuple[str, ...]:
         by_outcome = part.groupby("energy_outcome")["energy_j"].sum()
         part_j = float(part["energy_j"].sum())
-        cells = [quantities.text(by_outcome.get(outcome), "j") for outcome in outcomes]
-        return (name, *cells, quantities.text(part_j, "j"), _share(part_j, total_j))
+        cells = [text(by_outcome.get(outcome), "j") for outcome in outcomes]
+        return (name, *cells, text(part_j, "j"), _share(part_j, total_j))
 
     components = present(entries, "component", COMPONENTS)
     purposes = present(entries, "purpose", PURPOSES)
@@ -96,19 +95,19 @@ def _runs_table(ledgers: Mapping[str, pd.DataFrame], key: str, names: Mapping[st
     sums = {label: joules.groupby(key)["energy_j"].sum() for label, joules in ledgers.items()}
     table = pd.DataFrame(sums).reindex(list(names)).dropna(how="all").rename(index=names).T
     table["all (J)"] = [float(joules.sum()) for joules in sums.values()]
-    shown = table.map(quantities.digits)
+    shown = table.map(digits)
     return Table(("run", *shown.columns), list(shown.itertuples(name=None)))
 
 
 def _share(part_j: float, total_j: float) -> str:
-    return quantities.percent(part_j / total_j) if total_j else NOTHING
+    return percent(part_j / total_j) if total_j else NOTHING
 
 
 def _bill_row(name: str, costs: pd.DataFrame, amounts: list[str]) -> tuple[str, ...]:
     return (
         name,
-        quantities.count(total_of(costs, "num_clients")),
-        quantities.digits(float(costs["busy_s"].sum()) / S_PER_HOUR),
-        quantities.digits(float(costs["energy_j"].sum()) / J_PER_KWH),
-        *(quantities.digits(total_of(costs, amount)) for amount in amounts),
+        count(total_of(costs, "num_clients")),
+        digits(float(costs["busy_s"].sum()) / S_PER_HOUR),
+        digits(float(costs["energy_j"].sum()) / J_PER_KWH),
+        *(digits(total_of(costs, amount)) for amount in amounts),
     )

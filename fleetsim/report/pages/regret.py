@@ -15,9 +15,9 @@ from matplotlib.figure import Figure
 from fleetsim.contracts import FloatArray
 from fleetsim.record.measures import selection_measures
 from fleetsim.record.saved_run import Run
-from fleetsim.report import quantities
 from fleetsim.report.figures import style
 from fleetsim.report.markup import Table
+from fleetsim.report.quantities import digits
 
 FIXED = "fixed"
 
@@ -111,4 +111,4 @@ def _selector(run: Run) -> Mapping[str, Any]:
 
 
 def _signed(value: float) -> str:
-    return f"-{quantities.digits(-value)}" if value < 0.0 else quantities.digits(value)
+    return f"-{digits(-value)}" if value < 0.0 else digits(value)

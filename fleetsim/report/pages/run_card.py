@@ -1,7 +1,5 @@
 """Summary of a run in the output of a notebook's cell, and single figures of its report."""
 
-from collections.abc import Iterator
-
 from matplotlib.figure import Figure
 
 from fleetsim.errors import DataError
@@ -53,17 +51,13 @@ def _card(run: Run) -> str:
         run.manifest.name,
         f"{run.folder}, seed {run.manifest.seed}, {summary.ending(run)}",
         Table(("", "value", ""), rows),
-        notices=_notices(run),
+        notices=[
+            *(f"FAILED: {failure.what} {failure.cause}" for failure in run.manifest.failures),
+            *(f"warning: {line}" for line in run.manifest.warnings),
+        ],
         png=png,
         description=description,
     )
-
-
-def _notices(run: Run) -> Iterator[str]:
-    for failure in run.manifest.failures:
-        yield f"FAILED: {failure.what} {failure.cause}"
-    for line in run.manifest.warnings:
-        yield f"warning: {line}"
 
 
 def _every(run: Run) -> Drawn:

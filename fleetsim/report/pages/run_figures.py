@@ -48,12 +48,7 @@ def captions() -> dict[str, dict[str, str]]:
 
 
 def saved(
-    drawn: Drawn,
-    folder: Path,
-    formats: Sequence[str],
-    *,
-    dpi: int = style.PRINT_DPI,
-    **words: str,
+    drawn: Drawn, folder: Path, formats: Sequence[str], *, dpi: int = style.PRINT_DPI, **words: str
 ) -> list[Picture | str]:
     """Return sentences and figures, each written as files of these formats as it is drawn.
 
