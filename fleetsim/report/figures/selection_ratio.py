@@ -76,7 +76,8 @@ def _with_few_devices(
     if fleet is None:
         return few, None
     names = [shown.get(device, device) for device in fleet]
-    return few, pd.Series(fleet).groupby(names).sum().to_dict()
+    shares = pd.Series(fleet).groupby(names).sum()
+    return few, {str(name): float(share) for name, share in shares.items()}
 
 
 def _ratio(axes: Axes, ratio: FloatArray, edges: IntArray) -> None:

@@ -110,7 +110,7 @@ def write(
     heading = f"{names}: {'one run' if number == 1 else f'{number} runs side by side'}"
     differing, keys_table = [*map(str, comparison.differences)], differences_table(comparison)
     keys = "Keys of the resolved scenarios that differ; - is a key that a run does not have."
-    regrets = regret.caption(comparison.regrets)
+    regrets, budgets = regret.caption(comparison.regrets), comparison.budgets
     path = folder / f"{STEM}.html"
     markup.write_static(
         path,
@@ -128,7 +128,7 @@ def write(
         pictures=run_figures.saved(_figures(comparison), folder, formats, dpi=dpi, regret=regrets),
         tables=detail_tables(comparison),
         regret=regrets,
-        budgets=[text(of, unit) for of, unit in zip(comparison.budgets or (), "sj", strict=False)],
+        budgets=[text(budgets.time_s, "s"), text(budgets.energy_j, "j")] if budgets else [],
         prices=comparison.prices and comparison.prices.title,
         formats=[f".{name}" for name in dict.fromkeys(formats)],
         runs=runs_table(comparison),

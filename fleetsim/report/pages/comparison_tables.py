@@ -209,7 +209,7 @@ def _reached(
     )
     has_best = len(values) > 1 and not comparison.world_differences
     best = np.argwhere((values == values.min()).to_numpy() & has_best).tolist()
-    columns = ("run", *map(quantities.target, values.columns))
+    columns = ("run", *map(quantities.target, comparison.targets))
     rows = list(values.map(shown).itertuples(name=None))
     return Table(columns, rows, best=frozenset((row, column + 1) for row, column in best))
 

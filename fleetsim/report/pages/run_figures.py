@@ -1,4 +1,4 @@
-"""Figures of the page of one run, and those of all pages with descriptions and captions."""
+"""Figures of the page of one run, and captions of all figures."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
