@@ -164,8 +164,7 @@ def cost_tables(comparison: RunComparison) -> dict[str, Table]:
     if comparison.targets:
         result["Seconds to accuracy"] = _reached(comparison, Run.time_to_accuracy)
         result["Joules to accuracy"] = _reached(comparison, Run.energy_to_accuracy)
-        rounds = _reached(comparison, Run.rounds_to_accuracy, count)
-        result["Rounds to accuracy"] = rounds
+        result["Rounds to accuracy"] = _reached(comparison, Run.rounds_to_accuracy, count)
     return result
 
 

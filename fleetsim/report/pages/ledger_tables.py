@@ -39,16 +39,12 @@ def table(entries: pd.DataFrame) -> Table:
 
 def component_table(ledgers: Mapping[str, pd.DataFrame]) -> Table:
     """Return a row per run and a column per component, in joules."""
-    return _runs_table(
-        ledgers, "component", {name: f"{COMPONENT_NAMES[name]} (J)" for name in COMPONENTS}
-    )
+    return _runs_table(ledgers, "component", COMPONENT_NAMES)
 
 
 def outcome_table(ledgers: Mapping[str, pd.DataFrame]) -> Table:
     """Return a row per run and a column per energy outcome, in joules."""
-    return _runs_table(
-        ledgers, "energy_outcome", {outcome: f"{outcome} (J)" for outcome in ENERGY_OUTCOMES}
-    )
+    return _runs_table(ledgers, "energy_outcome", {name: name for name in ENERGY_OUTCOMES})
 
 
 def frame(ledgers: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
@@ -94,9 +90,10 @@ def sources_table(prices: Prices) -> Table:
 def _runs_table(ledgers: Mapping[str, pd.DataFrame], key: str, names: Mapping[str, str]) -> Table:
     sums = {label: joules.groupby(key)["energy_j"].sum() for label, joules in ledgers.items()}
     table = pd.DataFrame(sums).reindex(list(names)).dropna(how="all").rename(index=names).T
-    table["all (J)"] = [float(joules.sum()) for joules in sums.values()]
+    table["all"] = [float(joules.sum()) for joules in sums.values()]
     shown = table.map(digits)
-    return Table(("run", *shown.columns), list(shown.itertuples(name=None)))
+    columns = (f"{name} (J)" for name in shown.columns)
+    return Table(("run", *columns), list(shown.itertuples(name=None)))
 
 
 def _share(part_j: float, total_j: float) -> str:
