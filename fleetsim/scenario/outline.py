@@ -106,16 +106,8 @@ def _clients(fleet: Mapping[str, Any]) -> str:
 
 
 def _stops(stop: Mapping[str, Any]) -> Iterator[str]:
-    if stop.get("rounds") is not None:
-        yield f"{stop['rounds']:,} rounds"
-    if stop.get("accuracy") is not None:
-        yield f"accuracy {stop['accuracy']:g}"
-    if stop.get("energy_j") is not None:
-        yield f"{stop['energy_j']:,g} J"
-    if stop.get("time_s") is not None:
-        days = stop["time_s"] / S_PER_DAY
-        yield (
-            f"{days:g} days of virtual time"
-            if days >= 1
-            else f"{stop['time_s']:g} s of virtual time"
-        )
+    limits = {"rounds": "{:,} rounds", "accuracy": "accuracy {:g}", "energy_j": "{:,g} J"}
+    yield from (words.format(stop[key]) for key, words in limits.items() if stop.get(key))
+    if time_s := stop.get("time_s"):
+        shown = f"{time_s / S_PER_DAY:g} days" if time_s >= S_PER_DAY else f"{time_s:g} s"
+        yield f"{shown} of virtual time"

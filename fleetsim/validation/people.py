@@ -192,7 +192,7 @@ def _counted_load(states: pd.DataFrame) -> float:
 def _figure(simulated: dict[str, FloatArray], counted: dict[str, FloatArray]) -> Figure:
     figure = style.new_figure(7.4, 3.8)
     axes = figure.subplots()
-    for flag, (color, _) in zip(_FLAGS, style.series(len(_FLAGS)), strict=True):
+    for flag, color in zip(_FLAGS, style.fill_colors(len(_FLAGS)), strict=True):
         hours = np.arange(24) + 0.5
         axes.plot(hours, simulated[flag], color=color, label=flag)
         axes.plot(hours, counted[flag], "o", color=color, markersize=3.5)

@@ -1,6 +1,5 @@
 """Figure of battery levels over time, and of the clients that can take part."""
 
-import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
@@ -14,11 +13,8 @@ def levels(rounds: pd.DataFrame) -> Figure:
     figure = style.new_figure(style.WIDTH_IN, 5.4, title="Batteries of the fleet over time")
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
     factor, unit = quantities.unit_for(float(rounds["finished_at_s"].max()), "s")
-    at = rounds["finished_at_s"].to_numpy(dtype=np.float64) / factor
-    low, median, high = (
-        rounds[f"battery_{which}_fraction"].to_numpy(dtype=np.float64)
-        for which in ("low", "median", "high")
-    )
+    at = rounds["finished_at_s"] / factor
+    low, median, high = (rounds[f"battery_{which}_fraction"] for which in ("low", "median", "high"))
     style.band(upper, at, low, high, label="10th to 90th percentile")
     upper.plot(at, median, color=style.BLUE, label="median")
     upper.set(ylim=(0.0, 1.02), ylabel="battery level")

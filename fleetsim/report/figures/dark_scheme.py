@@ -15,20 +15,17 @@ PAPER, INK = "#1b2026", "#e6e9ec"
 """Background and text; those of a card in the style of the pages."""
 # The same hues, as far apart for all forms of colour blindness as on white, with a contrast above 3
 # to the paper; `cancelled` is as pale as on white.
-_HUES = (style.BLUE, style.SKY_BLUE, style.GREEN, style.PURPLE, style.VERMILLION)
-_GREYS = (style.BLACK, style.DARK_GREY, style.MIDDLE_GREY, style.LIGHT_GREY)
-_DARK = (
-    "#2187cf",
-    "#9bd8ff",
-    "#10b98a",
-    "#d98ab6",
-    "#d55e00",
-    "#ffffff",
-    "#cfd2d5",
-    "#70757b",
-    "#474c52",
-)
-_ON_DARK = dict(zip(map(to_hex, _HUES + _GREYS), _DARK, strict=True))
+_ON_DARK = {
+    to_hex(style.BLUE): "#2187cf",
+    to_hex(style.SKY_BLUE): "#9bd8ff",
+    to_hex(style.GREEN): "#10b98a",
+    to_hex(style.PURPLE): "#d98ab6",
+    to_hex(style.VERMILLION): "#d55e00",
+    to_hex(style.BLACK): "#ffffff",
+    to_hex(style.DARK_GREY): "#cfd2d5",
+    to_hex(style.MIDDLE_GREY): "#70757b",
+    to_hex(style.LIGHT_GREY): "#474c52",
+}
 
 
 def on_dark(color: str) -> str:
@@ -40,8 +37,8 @@ def on_dark(color: str) -> str:
     >>> on_dark("#0072b2"), on_dark("#FFFFFF"), on_dark("#e69f00"), on_dark("#00224e")
     ('#2187cf', '#1b2026', '#e69f00', '#586f8b')
     """
-    if to_hex(color) in _ON_DARK:
-        return _ON_DARK[to_hex(color)]
+    if known := _ON_DARK.get(to_hex(color)):
+        return known
     rgb = np.array(to_rgb(color))
     if np.ptp(rgb) == 0.0:
         return to_hex(rgb[0] * np.array(to_rgb(PAPER)) + (1.0 - rgb[0]) * np.array(to_rgb(INK)))

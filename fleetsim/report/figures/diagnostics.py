@@ -153,14 +153,8 @@ def _curves(axes: Axes, name: str, curve: pd.DataFrame, shades: Normalize) -> No
 def _lines(axes: Axes, numbers: pd.DataFrame) -> None:
     """Draw numbers against rounds; rounds without one are gaps."""
     for name in numbers.columns:
-        axes.plot(
-            numbers.index,
-            numbers[name],
-            color=_LINE_COLORS.get(name, style.GREEN),
-            marker=".",
-            linewidth=1.0,
-            label=str(name),
-        )
+        color, values = _LINE_COLORS.get(name, style.GREEN), numbers[name]
+        axes.plot(values.index, values, ".-", color=color, linewidth=1.0, label=str(name))
     names = " and ".join(map(str, numbers.columns))
     # The same rounds in all panels.
     axes.set(

@@ -5,6 +5,8 @@ of all joules the share of clients with the lowest energy spent. Gini's index is
 between it and the diagonal of equal shares: 0 if all spent the same, near 1 if one spent all.
 """
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -84,10 +86,14 @@ def _curve(axes: Axes, energy_j: FloatArray, who: str) -> None:
     size = len(energy_j)
     points = np.unique(np.linspace(0, size, min(size + 1, _MAX_POINTS)).round().astype(np.int64))
     axes.plot(points / size, shares[points], color=style.BLUE)
-    axes.plot([0.0, 1.0], [0.0, 1.0], color=style.INK, linewidth=1.0, linestyle="--")
-    axes.text(
-        0.5, 0.53, "equal shares", rotation=45, ha="center", va="bottom", rotation_mode="anchor"
-    )
+    axes.plot([0.0, 1.0], [0.0, 1.0], **style.DASHED)
+    turned: dict[str, Any] = {
+        "rotation": 45,
+        "rotation_mode": "anchor",
+        "ha": "center",
+        "va": "bottom",
+    }
+    axes.text(0.5, 0.53, "equal shares", **turned)
     axes.fill_between(points / size, shares[points], points / size, color=style.BLUE, alpha=0.12)
     axes.set(
         xlim=(0.0, 1.0),

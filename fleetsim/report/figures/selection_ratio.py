@@ -75,11 +75,9 @@ def _with_few_devices(
     few = devices[order].T.groupby(list(shown.values()), sort=False).sum().T
     if fleet is None:
         return few, None
-    shares: dict[str, float] = {}
-    for device, share in fleet.items():
-        name = shown.get(device, device)
-        shares[name] = shares.get(name, 0.0) + share
-    return few, shares
+    names = [shown.get(device, device) for device in fleet]
+    shares = pd.Series(fleet).groupby(names).sum()
+    return few, {str(name): float(share) for name, share in shares.items()}
 
 
 def _ratio(axes: Axes, ratio: FloatArray, edges: IntArray) -> None:

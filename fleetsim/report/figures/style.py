@@ -20,7 +20,7 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator, PercentFormatter
+from matplotlib.ticker import MaxNLocator, NullFormatter, PercentFormatter, StrMethodFormatter
 
 from fleetsim.contracts import Outcome
 from fleetsim.record import atomic_files
@@ -40,6 +40,8 @@ DARK_GREY = "#404040"
 PALE = "#e4e4e4"
 MIST = "#bbbbbb"
 INK = "#222222"
+DASHED: dict[str, Any] = {"color": INK, "linewidth": 1.0, "linestyle": "--"}
+"""Looks of a mean, and of other lines that data are compared with."""
 WIDTH_IN = 10.0
 """Width of every figure, so that all type on a page has the same size."""
 
@@ -145,9 +147,10 @@ def new_figure(width_in: float, height_in: float, *, title: str | None = None) -
     return figure
 
 
-def series(number: int) -> list[tuple[str, str]]:
+def series(number: int) -> list[dict[str, Any]]:
     """Return colour and dash of each of `number` lines; after 28 they repeat."""
-    return [(color, dash) for dash, color in islice(cycle(product(_DASHES, _SERIES)), number)]
+    looks = islice(cycle(product(_DASHES, _SERIES)), number)
+    return [{"color": color, "linestyle": dash} for dash, color in looks]
 
 
 def fill_colors(number: int) -> list[str]:
@@ -171,6 +174,25 @@ def empty_figure(title: str, words: str) -> Figure:
 def band(axes: Axes, x: Any, low: Any, high: Any, **looks: Any) -> None:
     """Draw the area of a range around a line."""
     axes.fill_between(x, low, high, color=SKY_BLUE, alpha=0.35, linewidth=0, **looks)
+
+
+def mark_levels(axes: Axes, levels: Iterable[float]) -> None:
+    """Draw dotted lines at some heights, behind all others."""
+    for level in levels:
+        axes.axhline(level, color=MIST, linewidth=1.0, linestyle=(0, (1, 2)), zorder=1)
+
+
+def mark_deadline(axes: Axes, at: float) -> None:
+    """Draw a deadline over an axis of times."""
+    axes.axvline(at, color=VERMILLION, linewidth=1.2, linestyle=":", label="deadline")
+
+
+def in_plain_logs(axes: Axes, which: str) -> None:
+    """Make an axis logarithmic, with plain numbers: this style has no formulas for powers."""
+    axes.set(**{f"{which}scale": "log"})
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    axis.set_major_formatter(StrMethodFormatter("{x:,.10g}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def rows_from_top(axes: Axes, number: int, *, room_for: int = 3) -> None:

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullFormatter, StrMethodFormatter
 from numpy.typing import ArrayLike
 from scipy.stats import CensoredData, ecdf
 
@@ -102,28 +101,23 @@ def durations(
     medians_s = [each.quantile_s(0.5) or longest_s for each in curves.values()]
     is_log = longest_s > _LOG_FROM * min(medians_s)
     factor, unit = quantities.unit_for(longest_s, "s")
-    for share in QUANTILES:
-        axes.axhline(share, color=style.MIST, linewidth=1.0, linestyle=(0, (1, 2)), zorder=1)
-    looks = [*style.series(len(curves) - (ALL in curves)), (style.INK, "--")]
-    for (device, each), (color, dash) in zip(curves.items(), looks, strict=False):
+    style.mark_levels(axes, QUANTILES)
+    every = [*style.series(len(curves) - (ALL in curves)), style.DASHED | {"linewidth": 1.6}]
+    for (device, each), looks in zip(curves.items(), every, strict=False):
         points = np.linspace(0, each.end_s.size - 1, _MAX_POINTS).round().astype(np.int64)
         shown_s = each.end_s[np.unique(points)]
         begin_s = shown_s[0] if is_log else 0.0
-        axes.step(
-            np.array([begin_s, *shown_s]) / factor,
-            [0.0, *(1.0 - each.longer_than(shown_s))],
-            where="post",
-            color=color,
-            linestyle=dash,
-            label=f"{device}: {each.num_tasks:,} tasks",
-        )
-    if deadline_s is not None and deadline_s <= 3.0 * longest_s:
-        axes.axvline(deadline_s / factor, color=style.VERMILLION, linestyle=":", label="deadline")
+        at, within = [begin_s, *shown_s], [0.0, *(1.0 - each.longer_than(shown_s))]
+        label = f"{device}: {each.num_tasks:,} tasks"
+        axes.step(np.divide(at, factor), within, where="post", label=label, **looks)
     axes.set(xlabel=f"duration ({unit})", ylabel="share of tasks that take at most this long")
-    axes.set(ylim=(0.0, 1.02), **({"xscale": "log"} if is_log else {"xlim": (0.0, None)}))
+    axes.set_ylim(0.0, 1.02)
     if is_log:
-        axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.6g}"))
-        axes.xaxis.set_minor_formatter(NullFormatter())
+        style.in_plain_logs(axes, "x")
+    else:
+        axes.set_xlim(left=0.0)
+    if deadline_s is not None and deadline_s <= 3.0 * longest_s:
+        style.mark_deadline(axes, deadline_s / factor)
     style.in_percent(axes, "y")
     style.legend_below(figure, axes)
     return figure

@@ -1,9 +1,8 @@
 """Pages and tables on runs.
 
 - `run_page`: The page of one run, which opens offline.
-- `overview`: First sentences of the page of a run: what it shows, and where to look next.
 - `duration_tables`: Tables of the durations of train tasks by device.
-- `run_figures`: Figures of the page of one run, with descriptions and captions.
+- `run_figures`: Figures of the page of one run, and captions of all figures.
 - `run_card`: Summary of a run in the output of a notebook's cell, and single figures of its report.
 - `comparison`: The page of runs side by side.
 - `comparison_tables`: Tables of a comparison, with a row per run.

@@ -1,7 +1,5 @@
 """Summary of a run in the output of a notebook's cell, and single figures of its report."""
 
-from collections.abc import Iterator
-
 from matplotlib.figure import Figure
 
 from fleetsim.errors import DataError
@@ -31,7 +29,7 @@ def html(run: Run) -> str:
 def figure(run: Run, name: str) -> Figure:
     """Return a figure of the report by its stem."""
     stems = []
-    for stem, drawn, _, _ in _every(run):
+    for stem, drawn in _every(run):
         if stem == name:
             return style.empty_figure(name, drawn) if isinstance(drawn, str) else drawn
         stems.append(stem)
@@ -41,12 +39,10 @@ def figure(run: Run, name: str) -> Figure:
 
 def _card(run: Run) -> str:
     png, description = None, ""
-    is_trained = summary.is_trained(run)
     if not run.rounds.empty:
-        first = _FIRST[0] if is_trained else _FIRST[1]
-        drawn, description = next(
-            (each, words) for stem, each, words, _ in _every(run) if stem == first
-        )
+        first = _FIRST[0] if summary.is_trained(run) else _FIRST[1]
+        drawn = next(each for stem, each in _every(run) if stem == first)
+        description = run_figures.captions()[first]["description"]
         if not isinstance(drawn, str):
             png = style.encode(drawn, ["png"])["png"]
     rows = [row for row in summary.numbers(run, summary.totals(run)) if row[0] != _LEFT_OUT]
@@ -55,17 +51,13 @@ def _card(run: Run) -> str:
         run.manifest.name,
         f"{run.folder}, seed {run.manifest.seed}, {summary.ending(run)}",
         Table(("", "value", ""), rows),
-        notices=_notices(run),
+        notices=[
+            *(f"FAILED: {failure.what} {failure.cause}" for failure in run.manifest.failures),
+            *(f"warning: {line}" for line in run.manifest.warnings),
+        ],
         png=png,
         description=description,
     )
-
-
-def _notices(run: Run) -> Iterator[str]:
-    for failure in run.manifest.failures:
-        yield f"FAILED: {failure.what} {failure.cause}"
-    for line in run.manifest.warnings:
-        yield f"warning: {line}"
 
 
 def _every(run: Run) -> Drawn:

@@ -13,7 +13,7 @@ from fleetsim.errors import ScenarioError
 from fleetsim.record.saved_run import Run, open_run
 from fleetsim.report.figures import selection
 from fleetsim.report.figures.dark_scheme import in_both_schemes
-from fleetsim.report.pages import ledger_tables, overview, run_figures, run_page, summary
+from fleetsim.report.pages import ledger_tables, run_figures, run_page, summary
 from tests.report.drawn import words
 from tests.report.made_runs import MadeUp, make_run, reworded, write_run
 from tests.report.parsed_page import ParsedPage
@@ -264,7 +264,7 @@ def test_a_page_begins_with_what_it_shows_and_its_largest_loss(
 ) -> None:
     run = write_run(tmp_path / "run", MadeUp(), rounds, tasks)
     run = reworded(run, "rounds: 12", stop)
-    first, energy, loss = overview.sentences(run, run.tasks, run.ledger())
+    first, energy, loss = run_page.overview(run, run.tasks, run.ledger())
 
     assert first[0].endswith(f"virtual time and energy: {opening}; see")
     assert energy[0].endswith(" is compute; see")
