@@ -7,7 +7,6 @@ result.run(arm="oort", seed=3).time_to_accuracy(0.8)
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, fields
@@ -245,7 +244,7 @@ class StudyResult:
             target_accuracies=tuple(target.accuracy for target in settings.all_targets),
             factors={
                 key: tuple(dict.fromkeys(condition.levels[key] for condition in study.conditions))
-                for key in study.factors
+                for key in settings.vary
             },
             conditions=("",) if self._is_sweep else study.levels,
             primary=self._primary,
@@ -344,11 +343,7 @@ def study(
     # Not for the runs: an executor of threads makes them in turns of their own.
     with turn(Environment, GlobalGenerators, TorchSettings):
         loaded = load_study(path, changes, plugin=plugin)
-    backend: Backend
-    if executor is None:
-        backend = LocalProcesses(jobs or os.cpu_count() or 1)
-    else:
-        backend = RemoteTasks(executor)
+    backend: Backend = LocalProcesses(jobs) if executor is None else RemoteTasks(executor)
     store = RunStore(paths.local(home))
     if watcher is None and on_line is not None:
         watcher = Lines(on_line)

@@ -78,11 +78,6 @@ class Study:
                 )
 
     @property
-    def factors(self) -> tuple[str, ...]:
-        """Varied keys, in the order of the file."""
-        return tuple(self.settings.vary)
-
-    @property
     def left_out_metric(self) -> Metric:
         """Rounds if servers of different modes are compared, else client updates."""
         modes = {scenario.server.mode for scenario in self.cells.values()}

@@ -71,7 +71,6 @@ def accuracy(chart: AccuracyData, looks: Mapping[str, ArmStyle]) -> Drawn:
                 "seed",
                 x=_numbers(seed.x / chart.x.scale),
                 y=_numbers(seed.accuracy),
-                line={"color": f"@arm{look.number}-pale"},
                 hovertemplate=f"{_text(curve.arm)}, seed {seed.seed}<br>%{{y:.1%}} at %{{x:.4~g}}"
                 f" {chart.x.unit}<extra></extra>",
             )
@@ -87,7 +86,7 @@ def accuracy(chart: AccuracyData, looks: Mapping[str, ArmStyle]) -> Drawn:
                 y=_numbers(curve.mean),
                 customdata=np.column_stack([_numbers(curve.low), _numbers(curve.high)]).tolist(),
                 mode="lines",
-                line=_line(look, 2.2, shape="hv"),
+                line={"width": 2.2, "dash": look.dash, "shape": "hv"},
                 hovertemplate=f"{_text(curve.arm)}<br>%{{y:.1%}}"
                 + (" [%{customdata[0]:.1%}, %{customdata[1]:.1%}]" if len(curve.seeds) > 1 else "")
                 + f"<br>at %{{x:.4~g}} {chart.x.unit}, {quantities.count(len(curve.seeds))}"
@@ -114,14 +113,13 @@ def plane(chart: PlaneData, looks: Mapping[str, ArmStyle]) -> Drawn:
         traces.append(_path("front", front, x_axis, y_axis, mode=mode))
     for point in chart.points:
         look = looks[point.arm]
-        symbols = [look.marker + ("" if seed.is_reached else "-open") for seed in point.seeds]
         traces.append(
             _trace(
                 look,
                 "point",
                 x=_numbers([seed.seconds / x_axis.scale for seed in point.seeds]),
                 y=_numbers([seed.joules / y_axis.scale for seed in point.seeds]),
-                marker={"color": f"@arm{look.number}-pale", "symbol": symbols},
+                marker={"symbol": [_symbol(look, seed.is_reached) for seed in point.seeds]},
                 customdata=[
                     [seed.seed, "" if seed.is_reached else ", target not reached"]
                     for seed in point.seeds
@@ -142,14 +140,10 @@ def effect(chart: EffectData, looks: Mapping[str, ArmStyle]) -> Drawn:
     place = dict(zip(chart.levels, texts if numbers is None else numbers, strict=True))
     traces: list[Json] = []
     for arm, points in chart.effects.items():
-        look = looks[arm]
         if max(point.cost.num_seeds for point in points) > 1:
-            traces += _band(
-                look,
-                [place[point.level] for point in points],
-                _numbers([point.cost.low / scale for point in points]),
-                _numbers([point.cost.high / scale for point in points]),
-            )
+            x = [place[point.level] for point in points]
+            ends = np.transpose([(point.cost.low, point.cost.high) for point in points]) / scale
+            traces += _band(looks[arm], x, *map(_numbers, ends))
     for arm, points in chart.effects.items():
         look = looks[arm]
         traces.append(
@@ -160,14 +154,10 @@ def effect(chart: EffectData, looks: Mapping[str, ArmStyle]) -> Drawn:
                 y=_numbers([point.cost.center / scale for point in points]),
                 customdata=[_hover(point, chart.choice["metric"]) for point in points],
                 mode="lines+markers",
-                line=_line(look, 2),
+                line={"width": 2, "dash": look.dash},
                 marker={
-                    "color": f"@arm{look.number}",
                     "size": 9,
-                    "symbol": [
-                        look.marker + ("" if point.num_reached == point.num_runs else "-open")
-                        for point in points
-                    ],
+                    "symbol": [_symbol(look, p.num_reached == p.num_runs) for p in points],
                 },
                 hovertemplate=f"{_text(arm)} at %{{x}}<br>%{{customdata[0]}}"
                 "<br>%{customdata[1]}<extra></extra>",
@@ -191,6 +181,9 @@ def ledger(chart: LedgerData, colors: Mapping[str, str]) -> Drawn:
     traces: list[Json] = []
     for number, (part, column) in enumerate(joules.items()):
         spent_j = column.to_numpy(dtype=np.float64)
+        shares = [
+            each / sum_j if sum_j else None for each, sum_j in zip(spent_j, sums_j, strict=True)
+        ]
         patterns, name = arm_styles.PLOTLY_PATTERNS, _text(chart.labels[str(part)])
         traces.append(
             {
@@ -200,12 +193,8 @@ def ledger(chart: LedgerData, colors: Mapping[str, str]) -> Drawn:
                 "y": list(range(len(arms))),
                 "x": _numbers(spent_j / chart.x.scale),
                 "customdata": [
-                    [
-                        _text(str(arm)),
-                        units.text(float(part_j), "joules"),
-                        quantities.percent(float(part_j / sum_j) if sum_j else None),
-                    ]
-                    for arm, part_j, sum_j in zip(joules.index, spent_j, sums_j, strict=True)
+                    [_text(str(arm)), units.text(part_j, "joules"), quantities.percent(share)]
+                    for arm, part_j, share in zip(joules.index, spent_j, shares, strict=True)
                 ],
                 "marker": {
                     "color": f"@{colors[str(part)]}",
@@ -221,15 +210,6 @@ def ledger(chart: LedgerData, colors: Mapping[str, str]) -> Drawn:
     return traces, layout
 
 
-def ledger_colors(parts: Sequence[str]) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
-    """Return the names of the colours of all parts of ledgers, and their light and dark palette."""
-    colors = arm_styles.part_colors(parts)
-    names = {part: f"part{number}" for number, part in enumerate(parts)}
-    light = {names[part]: pair[0] for part, pair in colors.items()}
-    dark = {names[part]: pair[1] for part, pair in colors.items()}
-    return names, light, dark
-
-
 def _plane_mean(point: PlanePoint, look: ArmStyle, x_axis: Axis, y_axis: Axis) -> Json:
     times, energies = point.seconds, point.joules
     has_range = len(point.seeds) > 1
@@ -241,13 +221,12 @@ def _plane_mean(point: PlanePoint, look: ArmStyle, x_axis: Axis, y_axis: Axis) -
         y=_numbers([energies.center / y_axis.scale]),
         mode="markers",
         marker={
-            "color": f"@arm{look.number}",
-            "symbol": look.marker + ("" if point.is_complete else "-open"),
+            "symbol": _symbol(look, point.is_complete),
             "size": 13,
-            "line": {"width": 1 if point.is_complete else 2.5, "color": f"@arm{look.number}"},
+            "line": {"width": 1 if point.is_complete else 2.5},
         },
-        error_x=_error(times, x_axis.scale, look) if has_range else {},
-        error_y=_error(energies, y_axis.scale, look) if has_range else {},
+        error_x=_error(times, x_axis.scale) if has_range else {},
+        error_y=_error(energies, y_axis.scale) if has_range else {},
         hovertemplate=f"{_text(point.arm)}, {reached}<br>"
         + (
             f"{units.text(times.center, 'seconds')} [{units.text(times.low, 'seconds')},"
@@ -260,12 +239,9 @@ def _plane_mean(point: PlanePoint, look: ArmStyle, x_axis: Axis, y_axis: Axis) -
     )
 
 
-def _error(mean: Mean, scale: float, look: ArmStyle) -> Json:
-    return {
-        "array": _numbers([(mean.high - mean.center) / scale]),
-        "arrayminus": _numbers([(mean.center - mean.low) / scale]),
-        "color": f"@arm{look.number}",
-    }
+def _error(mean: Mean, scale: float) -> Json:
+    above, below = _numbers([(mean.high - mean.center) / scale, (mean.center - mean.low) / scale])
+    return {"array": [above], "arrayminus": [below]}
 
 
 def _at(x: Axis, y: Axis) -> str:
@@ -282,8 +258,11 @@ def _hover(point: LevelCost, metric: str) -> list[str]:
 
 
 def _trace(look: ArmStyle, role: str, **parts: Any) -> Json:
-    meta = {"arm": look.number, "role": role}
-    return {"meta": meta, "legendgroup": f"arm{look.number}", **parts}
+    return {"meta": {"arm": look.number, "role": role}, **parts}
+
+
+def _symbol(look: ArmStyle, is_reached: bool) -> str:
+    return look.marker if is_reached else f"{look.marker}-open"
 
 
 def _path(role: str, points: Sequence[PlanePoint], x: Axis, y: Axis, *, mode: str) -> Json:
@@ -302,18 +281,12 @@ def _mean(look: ArmStyle, arm: str, **parts: Any) -> Json:
     return _trace(look, "mean", name=name, **parts)
 
 
-def _line(look: ArmStyle, width: float, **parts: str) -> Json:
-    return {"color": f"@arm{look.number}", "width": width, "dash": look.dash, **parts}
-
-
 def _band(
     look: ArmStyle, x: Sequence[Any], low: list[float], high: list[float], *, shape: str = "linear"
 ) -> Iterator[Json]:
     """Yield the invisible lower edge of an area, and the upper one that fills down to it."""
-    color = f"@arm{look.number}-band"
-    line = {"shape": shape, "color": color}
     for edge, fill in ((low, "none"), (high, "tonexty")):
-        yield _trace(look, "band", x=x, y=edge, line=line, fill=fill, fillcolor=color)
+        yield _trace(look, "band", x=x, y=edge, line={"shape": shape}, fill=fill)
 
 
 def _ticks(places: Sequence[float], texts: Sequence[str]) -> Json:

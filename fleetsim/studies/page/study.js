@@ -83,8 +83,15 @@
     if (layout.shapes) layout.shapes = layout.shapes.map((shape) => joined(SHAPE, shape));
     const traces = variant.traces.map((trace) => {
       const whole = joined(TRACES[trace.meta.role], trace);
+      const arm = `arm${trace.meta.arm}`;
+      if (trace.meta.arm !== undefined) {
+        const color = `@${arm}${{ band: "-band", seed: "-pale", point: "-pale" }[trace.meta.role] || ""}`;
+        Object.assign(whole, { legendgroup: arm, fillcolor: color });
+        whole.line = { ...whole.line, color };
+        whole.marker = joined({ color, line: { color } }, whole.marker);
+      }
       for (const error of ["error_x", "error_y"]) {
-        if (whole[error] && whole[error].array) whole[error] = joined(ERROR, whole[error]);
+        if (whole[error] && whole[error].array) whole[error] = joined({ ...ERROR, color: `@${arm}` }, whole[error]);
       }
       return whole;
     });

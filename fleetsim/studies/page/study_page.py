@@ -144,7 +144,8 @@ def _chart_data(
     """Return all charts, the opening choices and the colours of both schemes."""
     ledgers = [each for each in by_chart["ledger"] if isinstance(each, LedgerData)]
     parts = list(dict.fromkeys(str(part) for each in ledgers for part in each.joules.columns))
-    names, light, dark = charts.ledger_colors(parts)
+    names = {part: f"part{number}" for number, part in enumerate(parts)}
+    colors = arm_styles.part_colors(parts)
     return {
         "charts": {
             name: [charts.variant(chart, looks, names) for chart in drawn]
@@ -161,8 +162,9 @@ def _chart_data(
         },
         "arms": list(header.all_arms),
         "palettes": {
-            "light": {**arm_styles.palette(looks, is_dark=False), **light},
-            "dark": {**arm_styles.palette(looks, is_dark=True), **dark},
+            scheme: arm_styles.palette(looks, is_dark=bool(at))
+            | {names[part]: pair[at] for part, pair in colors.items()}
+            for at, scheme in enumerate(("light", "dark"))
         },
     }
 
