@@ -126,7 +126,7 @@ class StudyResult:
 
     @property
     def _arms(self) -> tuple[str, ...]:
-        """What is compared: arms, or the levels of a sweep."""
+        """Arms, or the levels of a sweep, that are compared."""
         return self.study.levels if self._is_sweep else self.study.arms
 
     @property
