@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
 from collections import Counter
@@ -160,46 +159,35 @@ def status(
     store = RunStore(home)
     loaded = _load_or_recall(study, changes(set_, unset), plugin, store)
     reasons = store.failures(loaded.settings.name)
-    statuses = {planned.key: store.status(planned) for planned in loaded.runs}
-    damages = {
-        planned.key: message for planned in loaded.runs if (message := store.damage(planned))
-    }
-    statuses |= dict.fromkeys(damages, "damaged")
-    shown = {
-        key: "failed" if key in reasons and state in ("missing", "unfinished") else state
-        for key, state in statuses.items()
-    }
-    reasons |= damages
-    done = Counter(
-        (planned.condition, planned.arm)
-        for planned in loaded.runs
-        if statuses[planned.key] == "done"
-    )
     notes = list(mixtures(loaded, store))
+    num, done, runs = Counter[str](), Counter[tuple[str, str]](), []
+    for planned in loaded.runs:
+        state: str = store.status(planned)
+        damage = store.damage(planned)
+        if damage is not None:
+            state, reasons[planned.key] = "damaged", damage
+        num[state] += 1
+        done[planned.condition, planned.arm] += state == "done"
+        if planned.key in reasons and state in ("missing", "unfinished"):
+            state = "failed"
+        row: dict[str, Any] = {"condition": planned.condition, "arm": planned.arm}
+        row |= {"seed": planned.seed, "status": state}
+        row["reason"] = None if state == "done" else reasons.get(planned.key)
+        runs.append({**row, "folder": store.folder(planned)})
     if as_json:
-        runs = [
-            {
-                **{name: getattr(planned, name) for name in ("condition", "arm", "seed")},
-                "status": shown[planned.key],
-                "reason": None if shown[planned.key] == "done" else reasons.get(planned.key),
-                "folder": store.folder(planned),
-            }
-            for planned in loaded.runs
-        ]
         head = {"name": loaded.settings.name, "home": home, "num_runs": len(runs)}
-        output_json({**head, "num_done": sum(done.values()), "runs": runs, "notes": notes})
+        output_json({**head, "num_done": num["done"], "runs": runs, "notes": notes})
         return
     lines = []
-    for condition, arm in product(loaded.conditions, loaded.arms):
-        name, num_done = ", ".join(filter(None, (condition.label, arm))), done[condition.label, arm]
-        lines.append(f"{name}: {num_done} of {len(loaded.settings.seeds)} runs complete")
-    for planned in loaded.runs:
-        if (state := shown[planned.key]) in ("damaged", "failed"):
-            lines.append(f"{state}: {planned.name}: {reasons[planned.key]}")
-    num = Counter(statuses.values())
+    for condition, arm in product(loaded.levels, loaded.arms):
+        name = ", ".join(filter(None, (condition, arm)))
+        total = len(loaded.settings.seeds)
+        lines.append(f"{name}: {done[condition, arm]} of {total} runs complete")
+    for planned, row in zip(loaded.runs, runs, strict=True):
+        if row["status"] in ("damaged", "failed"):
+            lines.append(f"{row['status']}: {planned.name}: {row['reason']}")
     lines.append(
-        f"{num['done']} of {len(statuses)} runs are complete, {num['unfinished']} begun;"
-        f" home {home}"
+        f"{num['done']} of {len(runs)} runs are complete, {num['unfinished']} begun; home {home}"
     )
     tell(*lines, *(f"note: {line}" for line in notes))
 
@@ -326,7 +314,7 @@ def _backend(workers: int | None, dask: str | None) -> Backend:
     if dask is None:
         from fleetsim.studies.backends import LocalProcesses
 
-        return LocalProcesses(workers or os.cpu_count() or 1)
+        return LocalProcesses(workers)
     from fleetsim.studies.dask_cluster import connect
 
     cluster = connect(dask)

@@ -139,16 +139,10 @@ def _verdict_row(verdict: Verdict, *, is_doubtful: bool) -> dict[str, Any]:
     sentence = verdict.sentence
     if is_doubtful and comparison.num_pairs > 1:
         sentence += f" {survival_sentence(verdict.arm, verdict.baseline, share)}"
+    names = ("arm", "baseline", "p_holm", "p_equal", "equal_within", "kind")
     return {
-        "arm": verdict.arm,
-        "baseline": verdict.baseline,
+        **{name: getattr(verdict, name) for name in names},
         **asdict(comparison),
-        "win_share": share.share,
-        "win_low": share.low,
-        "win_high": share.high,
-        "p_holm": verdict.p_holm,
-        "p_equal": verdict.p_equal,
-        "equal_within": verdict.equal_within,
-        "kind": verdict.kind,
+        **{f"win_{name}": getattr(share, name) for name in ("share", "low", "high")},
         "sentence": sentence,
     }

@@ -7,7 +7,6 @@ result.run(arm="oort", seed=3).time_to_accuracy(0.8)
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, fields
@@ -29,6 +28,7 @@ from fleetsim.studies import evidence
 from fleetsim.studies.backends import Backend, LocalProcesses, RemoteTasks
 from fleetsim.studies.display import Lines, watch_from_python
 from fleetsim.studies.execution import Watcher, execute
+from fleetsim.studies.page import findings
 from fleetsim.studies.run_store import HOME, RunStore
 from fleetsim.studies.run_tables import RunTables, tables_of
 from fleetsim.studies.settings import WHOLE_RUN, Metric, StudySettings
@@ -100,22 +100,15 @@ class StudyResult:
 
         In a sweep, a study of one arm, the levels are compared: they stand in the column `arm`.
         """
-        study, margin = self.study, self.study.settings.equivalence_margin
+        doubtful = self.study.doubtful_conditions
         if self._is_sweep:
-            doubtful = [""] if study.doubtful_conditions else []
-            return evidence.verdicts(
-                evidence.by_level(self.costs),
-                study.levels,
-                study.baseline_level,
-                margin=margin,
-                doubtful=doubtful,
-            )
+            doubtful = frozenset([""] if doubtful else [])
         return evidence.verdicts(
-            self.costs,
-            study.arms,
-            study.settings.baseline_arm,
-            margin=margin,
-            doubtful=study.doubtful_conditions,
+            self._compared(self.costs),
+            self._arms,
+            self._baseline,
+            margin=self.study.settings.equivalence_margin,
+            doubtful=doubtful,
         )
 
     @cached_property
@@ -124,34 +117,40 @@ class StudyResult:
 
         Levels of a sweep are compared with `baseline_level`, or with the first.
         """
-        study = self.study
-        if self._is_sweep:
-            baseline = study.baseline_level or study.levels[0]
-            return evidence.differences(evidence.by_level(self.accuracies), study.levels, baseline)
-        return evidence.differences(self.accuracies, study.arms, study.settings.baseline_arm)
+        baseline = self._baseline or self._arms[0]
+        return evidence.differences(self._compared(self.accuracies), self._arms, baseline)
 
     @property
     def _is_sweep(self) -> bool:
         return self.study.settings.is_sweep
 
+    @property
+    def _arms(self) -> tuple[str, ...]:
+        """Arms, or the levels of a sweep, that are compared."""
+        return self.study.levels if self._is_sweep else self.study.arms
+
+    @property
+    def _baseline(self) -> str | None:
+        study = self.study
+        return study.baseline_level if self._is_sweep else study.settings.baseline_arm
+
+    def _compared(self, frame: pd.DataFrame) -> pd.DataFrame:
+        return evidence.by_level(frame) if self._is_sweep else frame
+
     def sentences(self) -> list[str]:
         """Return all verdicts as sentences, below the conditions."""
-        # Imported here: the page needs matplotlib, which runs do not.
-        from fleetsim.studies.page import findings  # noqa: PLC0415
-
-        header, lines = self._header(), []
-        first, others = findings.groups(self._page_tables(), header)
+        (tables, header), lines = self._page(), []
+        first, others = findings.groups(tables, header)
         for condition in header.conditions:
-            of_condition = [group for group in (*first, *others) if group.condition == condition]
             every = [
                 sentence
-                for group in of_condition
+                for group in (*first, *others)
+                if group.condition == condition
                 for sentence in (group.summary, *(text for *_, text in group.verdicts))
-                if sentence
             ]
             lines += [f"{condition}:"] if condition else []
             # Where no run reached a target, the sentences of all metrics are the same.
-            lines += [f"- {sentence}" for sentence in dict.fromkeys(every)]
+            lines += [f"- {sentence}" for sentence in dict.fromkeys(filter(None, every))]
         return lines
 
     def terminal_tables(self) -> Iterator[tuple[str, Table]]:
@@ -159,7 +158,7 @@ class StudyResult:
         # Imported here: the page needs matplotlib, which runs do not.
         from fleetsim.studies.page import terminal_tables  # noqa: PLC0415
 
-        return terminal_tables.tables_of(self._page_tables(), self._header())
+        return terminal_tables.tables_of(*self._page())
 
     def write_report(
         self,
@@ -189,13 +188,7 @@ class StudyResult:
         if folder is not None:
             target = paths.local(folder)
         page = write_page(
-            self._page_tables(),
-            self._header(),
-            target,
-            formats=formats,
-            dpi=dpi,
-            width_in=width_in,
-            latex=latex,
+            *self._page(), target, formats=formats, dpi=dpi, width_in=width_in, latex=latex
         )
         self.study.save(target)
         for name in _CSV:
@@ -208,8 +201,7 @@ class StudyResult:
         settings, runs = self.study.settings, self.runs
 
         def rows(frame: pd.DataFrame, columns: tuple[str, ...]) -> list[dict[Hashable, Any]]:
-            named = frame.rename(columns={"metric": "metric"})
-            return named[["condition", "target", "metric", "arm", *columns]].to_dict("records")
+            return frame[["condition", "target", "metric", "arm", *columns]].to_dict("records")
 
         return {
             "name": settings.name,
@@ -232,16 +224,12 @@ class StudyResult:
         # Imported here: it needs matplotlib, which runs do not.
         from fleetsim.studies.page import study_card  # noqa: PLC0415
 
-        return study_card.html(self._page_tables(), self._header())
+        return study_card.html(*self._page())
 
-    def _page_tables(self) -> StudyTables:
+    def _page(self) -> tuple[StudyTables, StudyHeader]:
         frames = {field.name: getattr(self, field.name) for field in fields(StudyTables)}
-        if self._is_sweep:
-            frames = {
-                name: frame if name == "verdicts" else evidence.by_level(frame)
-                for name, frame in frames.items()
-            }
-        return StudyTables(**frames)
+        compared = {name: self._compared(frame) for name, frame in frames.items()}
+        return StudyTables(**compared | {"verdicts": self.verdicts}), self._header()
 
     def _header(self) -> StudyHeader:
         study = self.study
@@ -249,14 +237,14 @@ class StudyResult:
         return StudyHeader(
             name=settings.name,
             question=settings.question,
-            arms=study.levels if self._is_sweep else study.arms,
-            baseline=study.baseline_level if self._is_sweep else settings.baseline_arm,
+            arms=self._arms,
+            baseline=self._baseline,
             seeds=tuple(settings.seeds),
             targets=tuple(target.label for target in settings.all_targets) or (WHOLE_RUN,),
             target_accuracies=tuple(target.accuracy for target in settings.all_targets),
             factors={
                 key: tuple(dict.fromkeys(condition.levels[key] for condition in study.conditions))
-                for key in study.factors
+                for key in settings.vary
             },
             conditions=("",) if self._is_sweep else study.levels,
             primary=self._primary,
@@ -355,11 +343,7 @@ def study(
     # Not for the runs: an executor of threads makes them in turns of their own.
     with turn(Environment, GlobalGenerators, TorchSettings):
         loaded = load_study(path, changes, plugin=plugin)
-    backend: Backend
-    if executor is None:
-        backend = LocalProcesses(jobs or os.cpu_count() or 1)
-    else:
-        backend = RemoteTasks(executor)
+    backend: Backend = LocalProcesses(jobs) if executor is None else RemoteTasks(executor)
     store = RunStore(paths.local(home))
     if watcher is None and on_line is not None:
         watcher = Lines(on_line)

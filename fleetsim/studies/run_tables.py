@@ -66,7 +66,7 @@ def tables_of(study: Study, store: RunStore) -> RunTables:
                 state = run_parts.run
                 parts.append(run_parts)
         rows.append(cell | levels[planned.condition] | state)
-    columns = ["condition", *study.factors, "arm", "seed", *_RUN_COLUMNS]
+    columns = ["condition", *study.settings.vary, "arm", "seed", *_RUN_COLUMNS]
     return RunTables(
         runs=pd.DataFrame(rows, columns=columns).astype(_RUN_COLUMNS),
         costs=_frame([part.costs for part in parts], ("target", "metric", "cost", "is_reached")),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
+import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -74,11 +76,6 @@ class Study:
                     f"study {quoted(self.settings.name)} has no arm {quoted(name)}; it has"
                     f" {', '.join(self.arms)}{did_you_mean(name, self.arms)}"
                 )
-
-    @property
-    def factors(self) -> tuple[str, ...]:
-        """Varied keys, in the order of the file."""
-        return tuple(self.settings.vary)
 
     @property
     def left_out_metric(self) -> Metric:
@@ -406,8 +403,5 @@ def _differences(one: dict[str, Any], two: dict[str, Any]) -> Iterator[str]:
             yield path
 
     for part in WORLD:
-        a: Any = one
-        b: Any = two
-        for key in part:
-            a, b = a[key], b[key]
+        a, b = (functools.reduce(operator.getitem, part, data) for data in (one, two))
         yield from (spelled(path) for path in walk(a, b, part))

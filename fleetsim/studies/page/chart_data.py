@@ -142,7 +142,7 @@ def planes(tables: StudyTables, header: StudyHeader) -> Iterator[PlaneData]:
     costs = done_only(tables.costs, tables.runs)
     for condition in header.conditions:
         for target in header.targets:
-            rows = costs[(costs["condition"] == condition) & (costs["target"] == target)]
+            rows = findings.at(costs, condition=condition, target=target)
             points = arm_costs.plane(rows, header.arms)
             seeds = [seed for point in points for seed in point.seeds]
             spread = intervals.words((len(point.seeds) for point in points), mean="logarithms")
@@ -172,32 +172,29 @@ def level_effects(tables: StudyTables, header: StudyHeader) -> Iterator[EffectDa
         )
     for key, levels in header.factors.items():
         by_condition = runs.drop_duplicates("condition").set_index("condition")[key]
-        for target in header.targets:
-            for metric in findings.metrics_of(tables):
-                rows = costs[(costs["target"] == target) & (costs["metric"] == metric)]
-                effects = arm_costs.effects(rows, by_condition, levels, arms)
-                points = [point for of_arm in effects.values() for point in of_arm]
-                spread = intervals.words(
-                    (point.cost.num_seeds for point in points), mean="logarithms"
-                )
-                others = " and over the levels of other keys" if len(header.factors) > 1 else ""
-                yield EffectData(
-                    {"key": key, "target": target, "metric": metric},
-                    findings.of_effect(effects, key, target, metric),
-                    f"Line: geometric mean over seeds{others}. Area:"
-                    f" {spread}. Open marker: a run ended without"
-                    " the target and counts with what it had spent, so the true cost is higher.",
-                    _axis(f"{metric} to {target}", (point.cost.high for point in points), metric),
-                    levels,
-                    effects,
-                )
+        for target, metric in product(header.targets, findings.metrics_of(tables)):
+            rows = findings.at(costs, target=target, metric=metric)
+            effects = arm_costs.effects(rows, by_condition, levels, arms)
+            points = [point for of_arm in effects.values() for point in of_arm]
+            spread = intervals.words((point.cost.num_seeds for point in points), mean="logarithms")
+            others = " and over the levels of other keys" if len(header.factors) > 1 else ""
+            yield EffectData(
+                {"key": key, "target": target, "metric": metric},
+                findings.of_effect(effects, key, target, metric),
+                f"Line: geometric mean over seeds{others}. Area: {spread}. Open marker: a run ended"
+                " without the target and counts with what it had spent, so the true cost is"
+                " higher.",
+                _axis(f"{metric} to {target}", (point.cost.high for point in points), metric),
+                levels,
+                effects,
+            )
 
 
 def ledgers(tables: StudyTables, header: StudyHeader) -> Iterator[LedgerData]:
     """Yield mean ledgers for each condition and target, by component and by energy outcome."""
     entries = done_only(tables.ledgers, tables.runs)
     for condition, target in product(header.conditions, header.targets):
-        rows = entries[(entries["condition"] == condition) & (entries["target"] == target)]
+        rows = findings.at(entries, condition=condition, target=target)
         for by, (column, order) in PARTS.items():
             joules = arm_costs.mean_ledger(rows, column, header.arms, order)
             yield LedgerData(

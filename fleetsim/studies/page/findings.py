@@ -5,6 +5,7 @@ The description of a chart says what it shows, not that it is a chart: it comes 
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import pandas as pd
 
@@ -29,6 +30,11 @@ class Group:
     metric: str
     verdicts: tuple[tuple[str, str, str], ...]
     """Arm, kind and sentence."""
+
+
+def at(frame: pd.DataFrame, **place: str) -> pd.DataFrame:
+    """Return the rows with these values, such as those of a condition and a target."""
+    return frame[frame[list(place)].eq(pd.Series(place)).all(axis=1)]
 
 
 def metrics_of(tables: StudyTables) -> tuple[Metric, ...]:
@@ -65,21 +71,17 @@ def groups(tables: StudyTables, header: StudyHeader) -> tuple[list[Group], list[
     others: list[Group] = []
     main = main_target(header)
     keyed = dict(list(tables.verdicts.groupby(["target", "metric", "condition"], sort=False)))
-    for target in by_weight(header):
-        for metric in METRICS:
-            for condition in header.conditions:
-                rows = keyed.get((target, metric, condition))
-                if rows is None:
-                    continue
-                order = {arm: number for number, arm in enumerate(header.arms)}
-                rows = rows.sort_values("arm", key=lambda arms: arms.map(order), kind="stable")
-                entries = zip(rows["arm"], rows["kind"], rows["sentence"], strict=True)
-                summary = _of_best(rows, target, metric) if header.baseline is None else ""
-                group = Group(summary, condition, target, metric, tuple(entries))
-                is_main = (
-                    target == main if header.primary is None else header.primary == (target, metric)
-                )
-                (first if is_main else others).append(group)
+    order = {arm: number for number, arm in enumerate(header.arms)}
+    for target, metric, condition in product(by_weight(header), METRICS, header.conditions):
+        rows = keyed.get((target, metric, condition))
+        if rows is None:
+            continue
+        rows = rows.sort_values("arm", key=lambda arms: arms.map(order), kind="stable")
+        entries = zip(rows["arm"], rows["kind"], rows["sentence"], strict=True)
+        summary = _of_best(rows, target, metric) if header.baseline is None else ""
+        group = Group(summary, condition, target, metric, tuple(entries))
+        is_main = target == main if header.primary is None else header.primary == (target, metric)
+        (first if is_main else others).append(group)
     return first, others
 
 
@@ -132,32 +134,26 @@ def of_condition(condition: str) -> str:
 
 def sentences(tables: StudyTables, condition: str, target: str, metrics: Sequence[str]) -> str:
     """Return the verdicts of a condition and target in the given metrics as one text."""
-    rows = tables.verdicts
-    rows = rows[
-        (rows["condition"] == condition) & (rows["target"] == target) & rows["metric"].isin(metrics)
-    ]
-    return " ".join(rows["sentence"]) or f"No verdict to {target}."
+    rows = at(tables.verdicts, condition=condition, target=target)
+    return (
+        " ".join(rows.loc[rows["metric"].isin(metrics), "sentence"]) or f"No verdict to {target}."
+    )
 
 
 def of_plane(points: Sequence[PlanePoint], target: str) -> str:
     """Describe the time-energy plane by its Pareto front."""
     if not points:
         return f"No run has costs to {target}."
-    front = arm_costs.front(points)
-    words = [
+    front = [
         f"{point.arm} at {units.text(point.seconds.center, 'seconds')} and"
         f" {units.text(point.joules.center, 'joules')}"
-        for point in front
+        for point in arm_costs.front(points)
     ]
     open_arms = [point.arm for point in points if not point.is_complete]
-    front_text = (
-        f"Pareto front to {target}: {'; '.join(words)}."
-        if front
-        else f"No arm reached {target} in all seeds, so there is no Pareto front."
-    )
-    if front and open_arms:
-        front_text += f" Not in all seeds reached by {', '.join(open_arms)}."
-    return front_text
+    if not front:
+        return f"No arm reached {target} in all seeds, so there is no Pareto front."
+    others = f" Not in all seeds reached by {', '.join(open_arms)}." if open_arms else ""
+    return f"Pareto front to {target}: {'; '.join(front)}.{others}"
 
 
 def of_effect(effects: Effects, key: str, target: str, metric: Metric) -> str:

@@ -6,8 +6,9 @@ margin of the study (Lewis and Clarke, BMJ 322:1479-1480, 2001, on the plot).
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -94,39 +95,25 @@ class Forest:
 
 def forests(tables: StudyTables, header: StudyHeader) -> Iterator[Forest]:
     """Yield a forest plot for each condition with verdicts."""
-    targets = findings.by_weight(header)
+    choices = list(product(findings.by_weight(header), findings.metrics_of(tables)))
+    arms = [arm for arm in header.arms if arm != header.baseline]
     for condition in header.conditions:
-        rows = tables.verdicts[tables.verdicts["condition"] == condition]
+        rows = findings.at(tables.verdicts, condition=condition)
         present = set(zip(rows["target"], rows["metric"], strict=True))
-        metrics = findings.metrics_of(tables)
-        columns = tuple(
-            (target, metric)
-            for target in targets
-            for metric in metrics
-            if (target, metric) in present
-        )
-        columns = tuple(sorted(columns, key=lambda column: column != header.primary))
+        columns = sorted(present & set(choices), key=choices.index)
+        columns.sort(key=lambda column: column != header.primary)
         if columns:
-            arms = [arm for arm in header.arms if arm != header.baseline]
-            cells = tuple((arm, _row(rows, arm, columns)) for arm in arms)
-            yield Forest(condition, header.baseline, columns, cells, _ends(rows))
+            families = [findings.at(rows, target=target, metric=each) for target, each in columns]
+            cells = tuple((arm, tuple(cell_of(arm, each) for each in families)) for arm in arms)
+            yield Forest(condition, header.baseline, tuple(columns), cells, _ends(rows))
 
 
-def _row(
-    rows: pd.DataFrame, arm: str, columns: Sequence[tuple[str, Metric]]
-) -> tuple[ForestCell | None, ...]:
-    cells: list[ForestCell | None] = []
-    for target, metric in columns:
-        family = rows[(rows["target"] == target) & (rows["metric"] == metric)]
-        of_arm = family[family["arm"] == arm]
-        if len(of_arm):
-            (row,) = of_arm.to_dict("records")
-            cells.append(ForestCell(row["ratio"], row["low"], row["high"], row["kind"]))
-        elif arm in set(family["baseline"]):
-            cells.append(ForestCell(1.0, math.nan, math.nan, "best"))
-        else:
-            cells.append(None)
-    return tuple(cells)
+def cell_of(arm: str, family: pd.DataFrame) -> ForestCell | None:
+    """Return the cell of an arm in the verdicts of a condition, target and metric; None without."""
+    for _, row in family[family["arm"] == arm].iterrows():
+        return ForestCell(row["ratio"], row["low"], row["high"], row["kind"])
+    is_best = arm in set(family["baseline"])
+    return ForestCell(1.0, math.nan, math.nan, "best") if is_best else None
 
 
 def _ends(rows: pd.DataFrame) -> tuple[float, float]:
@@ -142,9 +129,7 @@ def _ends(rows: pd.DataFrame) -> tuple[float, float]:
 def draw(chart: Forest) -> Figure:
     """Draw a figure of one column of a paper for each two targets and metrics."""
     num_rows, num_columns = len(chart.rows), len(chart.columns)
-    figure = style.ShownFigure(
-        figsize=(1.3 + 1.15 * num_columns, 0.9 + 0.2 * num_rows), layout="constrained"
-    )
+    figure = style.new_figure(1.3 + 1.15 * num_columns, 0.9 + 0.2 * num_rows)
     every = np.atleast_1d(figure.subplots(1, num_columns, sharex=True, sharey=True))
     for number, (axes, (target, metric)) in enumerate(zip(every, chart.columns, strict=True)):
         axes.axvline(1.0, color="#555555", linewidth=0.8)

@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -34,8 +34,9 @@ class TableCell:
         return "nan" if math.isnan(self.value) else repr(float(self.value))
 
 
-Row = dict[str, Any]
-Cells = Mapping[str, Callable[[Row], TableCell]]
+Row = dict[Hashable, Any]
+Cell = Callable[[Row], TableCell]
+Cells = Mapping[str, Cell]
 """Cells of a row by column."""
 Choices = tuple[tuple[str, tuple[str, ...]], ...]
 
@@ -58,17 +59,15 @@ def verdicts(tables: StudyTables, header: StudyHeader) -> SortableTable:
         **_place("arm", "condition", "target", "metric"),
         "verdict": lambda row: TableCell(row["kind"], kind=row["kind"]),
         "ratio": _shown("ratio", ratio),
-        "95 % t interval": lambda row: _number(row["low"], interval(row["low"], row["high"])),
-        "95 % BCa interval": lambda row: _number(
-            row["bca_low"], interval(row["bca_low"], row["bca_high"])
-        ),
+        "95 % t interval": _interval("low", "high"),
+        "95 % BCa interval": _interval("bca_low", "bca_high"),
         "p (t, Holm)" if header.baseline else "p (t, adjusted)": _shown("p_holm", units.p_text),
         "equal within": _shown("equal_within", quantities.percent),
         "p (t)": _shown("p_t", units.p_text),
         "p (Wilcoxon)": _shown("p_wilcoxon", units.p_text),
         "p (sign)": _shown("p_sign", units.p_text),
-        "reached": lambda row: _reached(row, "num_reached", "num_pairs"),
-        "baseline reached": lambda row: _reached(row, "num_baseline_reached", "num_pairs"),
+        "reached": _reached("num_reached", "num_pairs"),
+        "baseline reached": _reached("num_baseline_reached", "num_pairs"),
         "more seeds": _shown("num_more_seeds", _count),
     }
     if header.baseline is None:
@@ -81,22 +80,20 @@ def verdicts(tables: StudyTables, header: StudyHeader) -> SortableTable:
         " has a power of 0.8 (power analysis)."
     ).format(*reference)
     choices = _choices(header, tables)
-    return _table("verdicts", caption, cells, _ordered(tables.verdicts, header), header, choices)
+    return _table("verdicts", caption, cells, tables.verdicts, header, choices)
 
 
 def summaries(tables: StudyTables, header: StudyHeader) -> SortableTable:
     """Return the table of costs over seeds."""
     cells: Cells = {
         **_place("arm", "condition", "target", "metric"),
-        "reached": lambda row: _reached(row, "num_reached", "num_seeds"),
-        "mean": lambda row: _cost(row, "mean"),
-        "standard deviation": lambda row: _cost(row, "std"),
-        "median": lambda row: _cost(
-            row, "median", bound=">= " if row.get("is_median_bound") is True else ""
-        ),
-        "least": lambda row: _cost(row, "least"),
-        "most": lambda row: _cost(row, "most"),
-        "restricted mean": lambda row: _cost(row, "restricted_mean"),
+        "reached": _reached("num_reached", "num_seeds"),
+        "mean": _cost("mean"),
+        "standard deviation": _cost("std"),
+        "median": _cost("median", bound="is_median_bound"),
+        "least": _cost("least"),
+        "most": _cost("most"),
+        "restricted mean": _cost("restricted_mean"),
     }
     caption = (
         "Costs until the target was reached, over seeds. A statistic that runs without the"
@@ -104,7 +101,7 @@ def summaries(tables: StudyTables, header: StudyHeader) -> SortableTable:
         " when they ended."
     )
     choices = _choices(header, tables)
-    return _table("summaries", caption, cells, _ordered(tables.summaries, header), header, choices)
+    return _table("summaries", caption, cells, tables.summaries, header, choices)
 
 
 def runs(tables: StudyTables, header: StudyHeader, folder: Path) -> SortableTable:
@@ -126,7 +123,7 @@ def runs(tables: StudyTables, header: StudyHeader, folder: Path) -> SortableTabl
     )
     statuses = ("status", ("done", "failed", "damaged", "missing"))
     choices = (("condition", header.conditions), statuses)
-    return _table("runs", caption, cells, _ordered(tables.runs, header), header, choices)
+    return _table("runs", caption, cells, tables.runs, header, choices)
 
 
 def ratio(value: float) -> str:
@@ -166,36 +163,28 @@ def link_to(target: str, folder: Path) -> str | None:
     return address if address.startswith("..") else f"./{address}"
 
 
-def _ordered(frame: pd.DataFrame, header: StudyHeader) -> list[Row]:
-    ranked = frame.assign(
-        _condition=frame["condition"].map(_ranks(header.conditions)),
-        _arm=frame["arm"].map(_ranks(header.arms)),
-        _target=frame["target"].map(_ranks(header.targets)) if "target" in frame else 0,
-    )
-    keys = ["_target", "_condition", "_arm"]
-    ranked = ranked.sort_values(keys, kind="stable").drop(columns=keys)
-    return [{str(key): value for key, value in row.items()} for row in ranked.to_dict("records")]
-
-
-def _ranks(names: Sequence[str]) -> dict[str, int]:
-    return {name: number for number, name in enumerate(names)}
-
-
 def _table(
     name: str,
     caption: str,
     cells: Cells,
-    rows: Iterable[Row],
+    frame: pd.DataFrame,
     header: StudyHeader,
     choices: Choices,
 ) -> SortableTable:
     """Return a table without a column of conditions if there is one, or choices of one value."""
     columns = tuple(one for one in cells if one != "condition" or len(header.conditions) > 1)
+    orders = {"target": header.targets, "condition": header.conditions, "arm": header.arms}
+    ranks = {
+        column: {each: number for number, each in enumerate(order)}
+        for column, order in orders.items()
+        if column in frame
+    }
+    ranked = frame.sort_values(list(ranks), key=lambda column: column.map(ranks[str(column.name)]))
     return SortableTable(
         name,
         caption,
         columns,
-        tuple(tuple(cells[column](row) for column in columns) for row in rows),
+        tuple(tuple(cells[one](row) for one in columns) for row in ranked.to_dict("records")),
         tuple((column, values) for column, values in choices if len(values) > 1),
     )
 
@@ -207,15 +196,23 @@ def _place(*columns: str) -> Cells:
     return {column: partial(cell, column=column) for column in columns}
 
 
-def _reached(row: Row, reached: str, of: str) -> TableCell:
-    return TableCell(f"{row[reached]} of {row[of]}", float(row[reached]))
+def _reached(reached: str, of: str) -> Cell:
+    return lambda row: TableCell(f"{row[reached]} of {row[of]}", float(row[reached]))
 
 
-def _cost(row: Row, statistic: str, *, bound: str = "") -> TableCell:
-    return _number(row[statistic], bound + units.text(row[statistic], row["metric"]))
+def _interval(low: str, high: str) -> Cell:
+    return lambda row: _number(row[low], interval(row[low], row[high]))
 
 
-def _shown(column: str, text: Callable[[float], str]) -> Callable[[Row], TableCell]:
+def _cost(statistic: str, *, bound: str = "") -> Cell:
+    def cell(row: Row) -> TableCell:
+        words = units.text(row[statistic], row["metric"])
+        return _number(row[statistic], f">= {words}" if row.get(bound) is True else words)
+
+    return cell
+
+
+def _shown(column: str, text: Callable[[float], str]) -> Cell:
     return lambda row: _number(row[column], text(_float(row[column])))
 
 

@@ -35,6 +35,7 @@ WIDTH_IN = 3.5
 TYPE_PT = 8
 _HEIGHT_IN = 2.5
 _MOST_LETTERS = 22
+_BAND: dict[str, Any] = {"alpha": 0.16, "linewidth": 0}
 _WIDE_RATIO = 8.0
 """Costs that differ by more than this are drawn on logarithmic axes."""
 
@@ -84,7 +85,7 @@ def draw(
     """Draw a figure of one column, or of another width."""
     if isinstance(chart, Forest):
         return forest.draw(chart)
-    figure = style.ShownFigure(figsize=(width_in, _HEIGHT_IN), layout="constrained")
+    figure = style.new_figure(width_in, _HEIGHT_IN)
     figure.get_layout_engine().set(w_pad=0.04, h_pad=0.03)  # type: ignore[union-attr, call-arg]
     axes = figure.subplots()
     match chart:
@@ -114,26 +115,15 @@ def _accuracy(axes: Axes, chart: AccuracyData, looks: Mapping[str, ArmStyle]) ->
         look = looks[curve.arm]
         x = curve.x / chart.x.scale
         if len(curve.seeds) > 1:
-            axes.fill_between(
-                x, curve.low, curve.high, step="post", color=look.light, alpha=0.16, linewidth=0
-            )
-        handles += axes.step(
-            x,
-            curve.mean,
-            where="post",
-            color=look.light,
-            linestyle=look.line_style,
-            linewidth=1.2,
-            marker=look.point,
-            markersize=3.5,
-            markevery=(0.03 * (look.number % 6), 0.18),  # beside those of equal curves
-            label=_name(curve.arm),
-        )
+            axes.fill_between(x, curve.low, curve.high, step="post", color=look.light, **_BAND)
+        every = (0.03 * (look.number % 6), 0.18)  # markers beside those of equal curves
+        line = _line(look, curve.arm, markersize=3.5, markevery=every)
+        handles += axes.step(x, curve.mean, where="post", **line)
     if chart.targets:
         for target in chart.targets:
-            line = axes.axhline(target, color=style.DARK_GREY, linewidth=0.8, zorder=1)
-        line.set_label(f"target {', '.join(map(quantities.target, chart.targets))}")
-        handles.append(line)
+            at_target = axes.axhline(target, color=style.DARK_GREY, linewidth=0.8, zorder=1)
+        at_target.set_label(f"target {', '.join(map(quantities.target, chart.targets))}")
+        handles.append(at_target)
     axes.set_xlabel(chart.x.title)
     axes.set_ylabel("accuracy")
     if chart.is_early:
@@ -163,24 +153,24 @@ def _plane(axes: Axes, chart: PlaneData, looks: Mapping[str, ArmStyle]) -> list[
                 markerfacecolor=look.light if seed.is_reached else "none",
             )
         has_range = len(point.seeds) > 1
-        container = axes.errorbar(
+        shown: dict[str, Any] = {
+            "color": look.light,
+            "marker": look.point,
+            "linestyle": "none",
+            "markerfacecolor": look.light if point.is_complete else "white",
+            "label": _name(point.arm),
+        }
+        axes.errorbar(
             point.seconds.center / x,
             point.joules.center / y,
             xerr=_error(point.seconds, x) if has_range else None,
             yerr=_error(point.joules, y) if has_range else None,
-            fmt=look.point,
-            color=look.light,
-            markerfacecolor=look.light if point.is_complete else "white",
             markersize=5.5,
             elinewidth=0.8,
             capsize=1.5,
-            label=_name(point.arm),
+            **shown,
         )
-        handles.append(
-            Line2D([], [], color=look.light, marker=look.point, linestyle="none", markersize=5,
-                   markerfacecolor=look.light if point.is_complete else "white",
-                   label=container.get_label())
-        )  # fmt: skip
+        handles.append(Line2D([], [], markersize=5, **shown))
     if chart.is_joined:
         means = [(p.seconds.center / x, p.joules.center / y) for p in chart.points]
         axes.plot(*zip(*means, strict=True), color="#999999", linewidth=0.8, zorder=0)
@@ -210,24 +200,10 @@ def _effect(axes: Axes, chart: EffectData, looks: Mapping[str, ArmStyle]) -> lis
     for arm, points in chart.effects.items():
         look = looks[arm]
         x = [place[point.level] for point in points]
-        axes.fill_between(
-            x,
-            [point.cost.low / scale for point in points],
-            [point.cost.high / scale for point in points],
-            color=look.light,
-            alpha=0.16,
-            linewidth=0,
-        )
-        handles += axes.plot(
-            x,
-            [point.cost.center / scale for point in points],
-            marker=look.point,
-            color=look.light,
-            linestyle=look.line_style,
-            linewidth=1.2,
-            markersize=4,
-            label=_name(arm),
-        )
+        costs = [(point.cost.low, point.cost.center, point.cost.high) for point in points]
+        low, center, high = np.transpose(costs) / scale
+        axes.fill_between(x, low, high, color=look.light, **_BAND)
+        handles += axes.plot(x, center, **_line(look, arm, markersize=4))
         for at, point in zip(x, points, strict=True):
             if point.num_reached < point.num_runs:
                 axes.plot(at, point.cost.center / scale, look.point, color=look.light,
@@ -238,8 +214,8 @@ def _effect(axes: Axes, chart: EffectData, looks: Mapping[str, ArmStyle]) -> lis
     axes.set_xticks(list(place.values()), [_name(level) for level in chart.levels])
     axes.set_xlabel(chart.choice["key"])
     axes.set_ylabel(chart.y.title)
-    costs = [point.cost.center for points in chart.effects.values() for point in points]
-    if max(costs, default=0.0) > _WIDE_RATIO * min(costs, default=0.0):
+    centers = [point.cost.center for points in chart.effects.values() for point in points]
+    if max(centers, default=0.0) > _WIDE_RATIO * min(centers, default=0.0):
         _logarithmic(axes, "y")
     else:
         axes.set_ylim(bottom=0.0)
@@ -275,6 +251,11 @@ def _ledger(axes: Axes, chart: LedgerData) -> list[Any]:
     axes.grid(visible=False, axis="y")
     axes.set_xlabel(chart.x.title)
     return handles
+
+
+def _line(look: ArmStyle, arm: str, **parts: Any) -> dict[str, Any]:
+    line = {"color": look.light, "linestyle": look.line_style, "linewidth": 1.2}
+    return {**line, "marker": look.point, "label": _name(arm), **parts}
 
 
 def _error(mean: Mean, scale: float) -> list[list[float]]:

@@ -18,6 +18,87 @@
     modeBarButtons: [["zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]],
   };
 
+  // What all charts look like, below what each of them has of its own.
+  const AXIS = {
+    gridcolor: "@line",
+    linecolor: "@soft",
+    zerolinecolor: "@line",
+    tickcolor: "@soft",
+    automargin: true,
+    title: { standoff: 8 },
+  };
+  const LAYOUT = {
+    paper_bgcolor: "@paper",
+    plot_bgcolor: "@paper",
+    font: { color: "@ink", size: 13, family: "system-ui, sans-serif" },
+    height: 460,
+    margin: { l: 8, r: 12, t: 34, b: 8 },
+    hovermode: "closest",
+    hoverlabel: { bgcolor: "@paper", font: { color: "@ink" }, align: "left" },
+    legend: { orientation: "h", x: 0, y: -0.24, yanchor: "top", itemsizing: "trace", traceorder: "normal" },
+    modebar: { color: "@soft", activecolor: "@ink", bgcolor: "@paper" },
+    barmode: "stack",
+    bargap: 0.35,
+    xaxis: AXIS,
+    yaxis: AXIS,
+  };
+  // A line at a target.
+  const SHAPE = {
+    type: "line", layer: "below", xref: "paper", x0: 0, x1: 1,
+    line: { color: "@soft", width: 1.2 },
+    label: { textposition: "start", font: { color: "@soft", size: 11 } },
+  };
+  const ERROR = { type: "data", symmetric: false, thickness: 1.5, width: 4 };
+  const LINE = { type: "scatter", showlegend: false, mode: "lines" };
+  const TRACES = {
+    band: { ...LINE, line: { width: 0 }, hoverinfo: "skip" },
+    seed: { ...LINE, line: { width: 1, shape: "hv" } },
+    order: { ...LINE, hoverinfo: "skip", line: { color: "@soft", width: 1 } },
+    front: {
+      ...LINE, name: "Pareto front", showlegend: true, hoverinfo: "skip",
+      marker: { size: 18, symbol: "circle-open", color: "@soft" },
+      line: { color: "@soft", width: 1.5, dash: "dot", shape: "hv" },
+    },
+    point: { ...LINE, mode: "markers", marker: { size: 7 } },
+    mean: { ...LINE, showlegend: true },
+    part: {
+      type: "bar", orientation: "h",
+      marker: {
+        line: { color: "@paper", width: 0.5 },
+        pattern: { fgcolor: "@paper", fillmode: "overlay", size: 7, solidity: 0.2 },
+      },
+    },
+  };
+
+  // Objects are joined key by key; any other value of a chart replaces the shared one.
+  function joined(shared, own) {
+    const isObject = (value) => value !== null && typeof value === "object" && !Array.isArray(value);
+    if (!isObject(shared) || !isObject(own)) return own === undefined ? shared : own;
+    const keys = Object.keys({ ...shared, ...own });
+    return Object.fromEntries(keys.map((key) => [key, joined(shared[key], own[key])]));
+  }
+
+  function completed(variant) {
+    const layout = joined(LAYOUT, variant.layout);
+    if (layout.shapes) layout.shapes = layout.shapes.map((shape) => joined(SHAPE, shape));
+    const traces = variant.traces.map((trace) => {
+      const whole = joined(TRACES[trace.meta.role], trace);
+      const arm = `arm${trace.meta.arm}`;
+      if (trace.meta.arm !== undefined) {
+        const color = `@${arm}${{ band: "-band", seed: "-pale", point: "-pale" }[trace.meta.role] || ""}`;
+        Object.assign(whole, { legendgroup: arm, fillcolor: color });
+        whole.line = { ...whole.line, color };
+        whole.marker = joined({ color, line: { color } }, whole.marker);
+      }
+      for (const error of ["error_x", "error_y"]) {
+        if (whole[error] && whole[error].array) whole[error] = joined({ ...ERROR, color: `@${arm}` }, whole[error]);
+      }
+      return whole;
+    });
+    return { ...variant, layout, traces };
+  }
+  for (const name of Object.keys(study.charts)) study.charts[name] = study.charts[name].map(completed);
+
   // "@arm0" becomes the colour of that name in the present scheme.
   function colored(value, palette) {
     if (typeof value === "string" && value.startsWith("@")) {

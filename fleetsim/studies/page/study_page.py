@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib import resources
+from itertools import starmap
 from pathlib import Path
 from typing import Any, Literal
 
@@ -38,21 +39,6 @@ LATEX = "latex"
 
 _EMPTY_STYLE = ""
 """Plotly adds a style without text, and fills it by rules, which need no permission."""
-_TITLES = {
-    "accuracy": "Accuracy",
-    "plane": "Time and energy to the target",
-    "effect": "Effect of what is varied",
-    "ledger": "Where the joules went",
-}
-_CHOICES = {
-    "condition": "condition",
-    "against": "over",
-    "target": "target",
-    "metric": "cost in",
-    "key": "varied",
-    "by": "divided by",
-}
-"""Words of the page for the choices of charts."""
 # Styles of plotly's map charts, which the script adds unless an element has their number. The page
 # has no maps, and its policy refuses foreign styles.
 _STYLE_GUARD = re.compile(r'getElementById\("([0-9a-f]{64})"\)')
@@ -116,7 +102,7 @@ def write_page(
         forests=forests,
         verdicts=first,
         other_verdicts=others,
-        charts=[_chart_part(name, data["charts"][name]) for name in data["charts"]],
+        charts=list(starmap(_chart_part, data["charts"].items())),
         looks=looks.values(),
         arms=[(arm, looks[arm]) for arm in header.arms],
         tables=[
@@ -158,7 +144,8 @@ def _chart_data(
     """Return all charts, the opening choices and the colours of both schemes."""
     ledgers = [each for each in by_chart["ledger"] if isinstance(each, LedgerData)]
     parts = list(dict.fromkeys(str(part) for each in ledgers for part in each.joules.columns))
-    names, light, dark = charts.ledger_colors(parts)
+    names = {part: f"part{number}" for number, part in enumerate(parts)}
+    colors = arm_styles.part_colors(parts)
     return {
         "charts": {
             name: [charts.variant(chart, looks, names) for chart in drawn]
@@ -175,22 +162,22 @@ def _chart_data(
         },
         "arms": list(header.all_arms),
         "palettes": {
-            "light": {**arm_styles.palette(looks, is_dark=False), **light},
-            "dark": {**arm_styles.palette(looks, is_dark=True), **dark},
+            scheme: arm_styles.palette(looks, is_dark=bool(at))
+            | {names[part]: pair[at] for part, pair in colors.items()}
+            for at, scheme in enumerate(("light", "dark"))
         },
     }
 
 
 def _chart_part(name: str, variants: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the frame of a chart: its title, and the choices of which there are several."""
+    """Return the frame of a chart: its name, and the choices of which there are several."""
     values = {
         key: list(dict.fromkeys(variant["choice"][key] for variant in variants))
         for key in variants[0]["choice"]
     }
     return {
         "name": name,
-        "title": _TITLES[name],
-        "choices": [(key, _CHOICES[key], each) for key, each in values.items() if len(each) > 1],
+        "choices": [(key, each) for key, each in values.items() if len(each) > 1],
         "finding": variants[0]["finding"],
         "caption": variants[0]["caption"],
     }
