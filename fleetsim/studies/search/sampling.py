@@ -18,9 +18,6 @@ from fleetsim.studies.search.search_file import Search
 from fleetsim.studies.search.settings import SearchedKey, Value
 from fleetsim.studies.search.trials import Trial
 
-_DIGITS = {True: 4, False: 12}
-"""Digits of drawn numbers, by whether they have no step, for people to read."""
-
 
 def domains(search: Search) -> dict[str, Any]:
     """Return Optuna's distributions by key; whatever Optuna refuses is a fault of the file."""
@@ -84,9 +81,8 @@ def next_batch(search: Search, trials: Sequence[Trial]) -> list[dict[str, Value]
 
 
 def _rounded(key: SearchedKey, value: Value) -> Value:
-    """Return a number of a range with few digits."""
+    """Return a number of a range with few digits, for people to read."""
     if not isinstance(value, float):
         return value
-    assert key.low is not None
-    assert key.high is not None
-    return min(max(float(f"{value:.{_DIGITS[key.step is None]}g}"), key.low), key.high)
+    low, high = key.ends
+    return min(max(float(f"{value:.{4 if key.step is None else 12}g}"), low), high)

@@ -122,13 +122,13 @@ def measured_by_runs(
                 results[planned.arm] = f"seed {planned.seed}: {failures.get(planned.key, 'no run')}"
                 continue
             every = costs(run, study.settings.all_targets, study.prices, None)
-            spent = {metric: (cost, reached) for _, metric, cost, reached in every}
-            pairs = [spent[metric] for metric in metrics if metric in spent]
-            if len(pairs) < len(metrics) or min(cost for cost, _ in pairs) <= 0.0:
+            spent = {each.metric: each for each in every if each.cost > 0.0}
+            if not spent.keys() >= set(metrics):
                 which = " or ".join(metrics)
                 results[planned.arm] = f"seed {planned.seed}: has no {which}, or 0 of them"
                 continue
-            values, is_reached = tuple(cost for cost, _ in pairs), all(each for _, each in pairs)
+            values = tuple(spent[metric].cost for metric in metrics)
+            is_reached = spent[metrics[0]].is_reached
             so_far.append(SeedCosts(seed=planned.seed, costs=values, is_reached=is_reached))
         return results
 
