@@ -7,12 +7,7 @@ from typing import get_args
 
 from fleetsim import bundled
 from fleetsim.errors import ScenarioError
-from fleetsim.fleet.devices.profile import (
-    DeviceProfile,
-    device_names,
-    load_device,
-    reproduction_names,
-)
+from fleetsim.fleet.devices.profile import device_names, load_device, reproduction_names
 from fleetsim.fleet.traces.network.files import is_net_trace, read_net_trace
 from fleetsim.fleet.traces.usage.files import read_trace
 from fleetsim.learning.data.blank import BlankSettings
@@ -67,28 +62,28 @@ def _explained() -> list[ExplainedKey]:
 
 
 def _devices() -> Listing:
-    columns: dict[str, Callable[[DeviceProfile], str]] = {
-        "name": lambda profile: profile.name,
-        "kind": lambda profile: profile.kind,
-        "on": lambda profile: profile.compute.backend,
-        "GFLOP/s": lambda profile: f"{profile.compute.conv_flop_per_s / FLOP_PER_GFLOP:7.1f}",
-        "train W": lambda profile: f"{profile.power.train_above_idle_w:7.2f}",
-        "idle W": lambda profile: f"{profile.power.idle_awake_w:6.2f}",
-        "RAM GiB": lambda profile: f"{profile.ram_byte / BYTE_PER_GIB:7.0f}",
-        "battery Wh": lambda profile: (
-            "mains" if profile.battery_j is None else f"{profile.battery_j / S_PER_HOUR:.1f}"
-        ),
-        "inferred": lambda profile: f"{len(profile.inferred)} of {profile.num_figures}",
-    }
-    profiles = [load_device(name) for name in device_names()]
-    rows = [tuple(cell(profile) for cell in columns.values()) for profile in profiles]
+    columns = ("name", "kind", "on", "GFLOP/s", "train W", "idle W", "RAM GiB")
+    rows = [
+        (
+            device.name,
+            device.kind,
+            device.compute.backend,
+            f"{device.compute.conv_flop_per_s / FLOP_PER_GFLOP:7.1f}",
+            f"{device.power.train_above_idle_w:7.2f}",
+            f"{device.power.idle_awake_w:6.2f}",
+            f"{device.ram_byte / BYTE_PER_GIB:7.0f}",
+            "mains" if device.battery_j is None else f"{device.battery_j / S_PER_HOUR:.1f}",
+            f"{len(device.inferred)} of {device.num_figures}",
+        )
+        for device in map(load_device, device_names())
+    ]
     note = (
         "GFLOP/s: convolutions while training. train W: above idle. inferred: figures that were"
         " not measured on, or published for, the device; devices/NAME.yaml has every source."
         " `market`: phones whose speeds follow the market (docs/devices.md)."
         f" Not physical, for comparison with a paper alone: {', '.join(reproduction_names())}."
     )
-    return Listing(tuple(columns), rows, note)
+    return Listing((*columns, "battery Wh", "inferred"), rows, note)
 
 
 def _selectors() -> Listing:

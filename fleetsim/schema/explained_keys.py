@@ -122,8 +122,7 @@ class _Walk:
             if name in _TAGS and "const" in node:
                 continue  # explained once for all kinds, below
             leaves = list(self._leaves(node))
-            options = [leaf for leaf in leaves if "properties" in leaf]
-            tags = {tag: option for option in options if (tag := self._tag(option)) is not None}
+            tags = {tag: leaf for leaf in leaves if (tag := _tag(leaf)) is not None}
             default = None if name in required else _default(node)
             words = " ".join((node.get("description") or "").split())
             no_effect = node.get(NO_EFFECT, "")
@@ -141,7 +140,7 @@ class _Walk:
             for below, suffix in self._mappings(node):
                 if below["title"] in within:
                     continue
-                tag = self._tag(below)
+                tag = _tag(below)
                 inner = (*beside, f"{key}.{tag[0]}: {tag[1]}") if tag else beside
                 yield from self.keys(below, key + suffix, inner, (*within, below["title"]))
 
@@ -164,14 +163,6 @@ class _Walk:
                 if isinstance(inner := leaf.get(inside), dict):
                     yield from ((below, begin + end) for below, end in self._mappings(inner))
 
-    def _tag(self, mapping: Node) -> tuple[str, str] | None:
-        """Return the key that chooses a kind, and its value there."""
-        for name in _TAGS:
-            node = mapping["properties"].get(name, {})
-            if "const" in node:
-                return name, str(node["const"])
-        return None
-
     def _type(self, leaf: Node) -> str:
         if "const" in leaf:
             return json.dumps(leaf["const"])
@@ -185,6 +176,13 @@ class _Walk:
             if isinstance(inner := leaf.get(inside), dict):
                 return f"{noun} of {_joined(map(self._type, self._leaves(inner)))}"
         return _TYPES.get(leaf.get("type", ""), "any value")
+
+
+def _tag(leaf: Node) -> tuple[str, str] | None:
+    """Return the key that chooses a kind, and its value there."""
+    nodes = leaf.get("properties", {})
+    tags = ((name, str(nodes[name]["const"])) for name in _TAGS if "const" in nodes.get(name, {}))
+    return next(tags, None)
 
 
 def _default(node: Node) -> str:

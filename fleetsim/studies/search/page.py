@@ -21,8 +21,7 @@ from fleetsim.report.figures import style
 from fleetsim.report.markup import Picture, Table
 from fleetsim.schema import strict_yaml
 from fleetsim.studies.page import units
-from fleetsim.studies.search.search_file import Search
-from fleetsim.studies.search.settings import Objective
+from fleetsim.studies.search.search_file import Objective, Search
 from fleetsim.studies.search.trials import Trial, best_of
 
 PAGE = "search.html"

@@ -14,8 +14,7 @@ from typing import Any
 from fleetsim import rng
 from fleetsim.errors import ScenarioError
 from fleetsim.schema import faults
-from fleetsim.studies.search.search_file import Search
-from fleetsim.studies.search.settings import SearchedKey, Value
+from fleetsim.studies.search.search_file import Search, SearchedKey, Value
 from fleetsim.studies.search.trials import Trial
 
 

@@ -21,8 +21,6 @@ from fleetsim.studies.search.search_file import Search
 from fleetsim.studies.search.trials import SeedCosts, Trial, best_of
 from fleetsim.studies.study import Study
 
-_MOST_LOOKS = 11
-
 Results = Mapping[str, Sequence[SeedCosts] | str]
 """Costs of the seeds by arm, or the reason of a failure."""
 Measure = Callable[[Study], Results]
@@ -67,8 +65,8 @@ def _carried_out(
             reason = one_line(fault.faults[0])
             done[name] = trial.model_copy(update={"state": "failed", "reason": reason})
     seeds, first = search.scenario.settings.seeds, 0
-    looks = [2**power for power in range(_MOST_LOOKS) if ratio is not None]
-    for last in (*(look for look in looks if look < len(seeds)), len(seeds)):
+    looks = [2**power for power in range((len(seeds) - 1).bit_length()) if ratio is not None]
+    for last in (*looks, len(seeds)):
         if not studies:
             break
         results = measure(search.joined(list(studies.values()), seeds[first:last]))

@@ -19,7 +19,7 @@ from fleetsim.schema import faults
 from fleetsim.schema.strict_yaml import Document
 from fleetsim.settings import Settings
 from fleetsim.studies.page.intervals import geometric
-from fleetsim.studies.search.settings import Objective, Value
+from fleetsim.studies.search.search_file import Objective, Value
 
 FILE = "trials.json"
 _HINT = "delete it; the runs that were made are found again"
