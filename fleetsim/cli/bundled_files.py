@@ -127,13 +127,12 @@ def _next(kind: str, source: Path, target: Path) -> str:
 
     # A bundled name has priority over a file.
     path = f"./{target}" if str(target) in bundled.names(FILE_KINDS[kind]) else str(target)
-    is_network = kind == "trace" and is_net_trace(source)
     values = {
         "path": path,
         "devices": f"fleet.devices={{{path}: 1}}",
         "radio": f"fleet.channel.metered_radio={path}",
-        "trace": f"fleet.channel={{kind: trace, trace: {path}}}"
-        if is_network
-        else f"fleet.usage.trace={path}",
+        "trace": f"fleet.usage.trace={path}",
     }
+    if kind == "trace" and is_net_trace(source):
+        values["trace"] = f"fleet.channel={{kind: trace, trace: {path}}}"
     return _NEXT[kind].format(**{name: shlex.quote(value) for name, value in values.items()})

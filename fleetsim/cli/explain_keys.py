@@ -3,7 +3,7 @@
 import textwrap
 from collections.abc import Mapping
 from dataclasses import asdict, replace
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -55,17 +55,9 @@ def explain(
     plugin: PluginOption = None,
 ) -> None:
     """Explain a key: its type, range, default and meaning, and where it has no effect."""
-    if study:
-        from fleetsim.studies import settings
-
-        every = explained_keys(settings.schema())
-    else:
-        from fleetsim import scenario
-
-        every = explained_keys(scenario.schema(plugin))
     keys = [
         replace(each, kinds={kind: first_line(text) for kind, text in each.kinds.items()})
-        for each in every
+        for each in explained_keys(schema_of(plugin, is_study=study))
     ]
     matches = of_key(keys, key)
     below = [each for each in keys if each.key.rpartition(".")[0] == key]
@@ -83,6 +75,17 @@ def explain(
     if below and not any(each.kinds for each in matches):
         lines += [f"Keys of {key or 'a file'}:", *table({e.key: e.description for e in below})]
     output("\n".join(lines).rstrip())
+
+
+def schema_of(plugin: list[str] | None, *, is_study: bool) -> dict[str, Any]:
+    """Return the JSON Schema of study files, or of scenarios with the keys of plug-ins."""
+    if is_study:
+        from fleetsim.studies import settings
+
+        return settings.schema()
+    from fleetsim import scenario
+
+    return scenario.schema(plugin)
 
 
 def page_of(key: str) -> str:

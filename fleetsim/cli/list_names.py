@@ -10,7 +10,7 @@ from rich.table import Table
 
 from fleetsim.cli import train_selector
 from fleetsim.cli.bundled_files import FILE_KINDS, NameArgument, bundled_path, file_kind
-from fleetsim.cli.explain_keys import table
+from fleetsim.cli.explain_keys import schema_of, table
 from fleetsim.cli.scenario_options import JsonOption, PluginOption
 from fleetsim.cli.terminal import console, output, output_json, wide
 from fleetsim.quoting import quoted
@@ -147,20 +147,12 @@ def schema(
     plugin: PluginOption = None,
 ) -> None:
     """Print the JSON Schema of scenarios, or of study files, for editors."""
-    if what == "study":
-        from fleetsim.studies import settings
-
-        if plugin:
-            raise typer.BadParameter(
-                "--plugin adds the keys of a plug-in to the schema of scenarios; leave it out"
-                " with study"
-            )
-        json_schema = settings.schema()
-    else:
-        from fleetsim import scenario
-
-        json_schema = scenario.schema(plugin)
-    output(json.dumps(json_schema, indent=2, sort_keys=True))
+    if plugin and what == "study":
+        raise typer.BadParameter(
+            "--plugin adds the keys of a plug-in to the schema of scenarios; leave it out"
+            " with study"
+        )
+    output(json.dumps(schema_of(plugin, is_study=what == "study"), indent=2, sort_keys=True))
 
 
 def fetch(
