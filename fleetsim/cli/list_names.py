@@ -123,7 +123,8 @@ def _part(subject: str, name: str) -> tuple[dict[str, Any], str]:
     from fleetsim import catalogue
 
     description, settings = catalogue.part(subject, name)
-    lines, record = [description], {"kind": subject, "description": description}
+    record: dict[str, Any] = {"kind": subject, "description": description}
+    lines = [description]
     if (key := catalogue.KEYS.get(subject)) is not None:
         rows = {
             each.key.removeprefix(f"{key}."): f"{each.description} ({', '.join(each.facts)})"

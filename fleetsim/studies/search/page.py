@@ -128,7 +128,7 @@ def _table(search: Search, trials: Sequence[Trial], best: Trial | None) -> Table
     if not rows["reason"].any():
         del rows["reason"]
     marked = [(trials.index(best), place) for place in range(rows.shape[1])] if best else []
-    return Table(list(rows), rows.to_numpy().tolist(), is_text=True, best=frozenset(marked))
+    return Table([*rows.columns], rows.to_numpy().tolist(), is_text=True, best=frozenset(marked))
 
 
 @style.house_style()

@@ -84,4 +84,5 @@ def _rounded(key: SearchedKey, value: Value) -> Value:
     if not isinstance(value, float):
         return value
     low, high = key.ends
-    return min(max(float(f"{value:.{4 if key.step is None else 12}g}"), low), high)
+    few: Value = min(max(float(f"{value:.{4 if key.step is None else 12}g}"), low), high)
+    return few
