@@ -13,11 +13,10 @@ from fleetsim.cli import run_study, train_selector
 from fleetsim.cli.bundled_files import copy
 from fleetsim.cli.check_scenario import check_plugin, validate, validate_world
 from fleetsim.cli.explain_keys import explain
-from fleetsim.cli.list_names import fetch, list_, schema
+from fleetsim.cli.list_names import fetch, list_, schema, show
 from fleetsim.cli.optimize_study import optimize
 from fleetsim.cli.report_runs import compare, report, timeline
 from fleetsim.cli.run_scenario import run, run_app
-from fleetsim.cli.show_names import show
 from fleetsim.cli.terminal import ended, note, output
 from fleetsim.cli.user_measurements import calibrate, import_
 from fleetsim.host.termination import terminable

@@ -21,6 +21,7 @@ from fleetsim.cli.scenario_options import (
 from fleetsim.cli.terminal import console, output, output_json, say
 from fleetsim.errors import DataError, FaultsError
 from fleetsim.host import paths
+from fleetsim.quoting import one_line
 
 if TYPE_CHECKING:
     from fleetsim.scenario import Scenario
@@ -52,7 +53,6 @@ def validate(
         if as_json:
             output_json({"valid": False, "errors": fault.faults})
         raise
-    from fleetsim.quoting import one_line
     from fleetsim.scenario import outline, scenario_warnings
 
     parts = outline(loaded)
@@ -87,15 +87,14 @@ def _checked(loaded: Scenario, warnings: list[str]) -> list[str]:
     from fleetsim.learning.data.loading import load_dataset
     from fleetsim.scenario import samples_of
 
-    dataset = loaded.task.dataset
+    dataset, seed = loaded.task.dataset, loaded.clients_seed
     prepared, tried = _tried(loaded, warnings)
     # Other data sets have checksums; the user's own files are read and split.
     if prepared is None and not isinstance(dataset, BlankSettings) and dataset.has_user_files:
-        read = load_dataset(dataset, seed=loaded.clients_seed, num_clients=loaded.fleet.size)
-        samples_of(loaded, read)
+        samples_of(loaded, load_dataset(dataset, seed=seed, num_clients=loaded.fleet.size))
     if prepared is None or loaded.server.deadline_s is None:
-        load_trace(loaded.fleet.usage, seed=loaded.clients_seed)
-        loaded.fleet.channel.build(seed=loaded.clients_seed, is_wired=np.zeros(1, dtype=np.bool_))
+        load_trace(loaded.fleet.usage, seed=seed)
+        loaded.fleet.channel.build(seed=seed, is_wired=np.zeros(1, dtype=np.bool_))
     else:
         from fleetsim.simulate.shortest_tasks import deadline_fault
 
@@ -180,13 +179,10 @@ def validate_world(
     """
     from fleetsim.progress import bar
     from fleetsim.validation.page import SECTION_MAKERS, write
-    from fleetsim.validation.tables import Section
 
+    sections = []
     with bar("", console, total=len(SECTION_MAKERS)) as update:
-
-        def made(number: int, name: str) -> Section:
+        for number, (name, make) in enumerate(SECTION_MAKERS.items()):
             update(number, name)
-            return SECTION_MAKERS[name]()
-
-        sections = [made(number, name) for number, name in enumerate(SECTION_MAKERS)]
+            sections.append(make())
     output(write(sections, paths.local(out)))

@@ -3,7 +3,7 @@
 import textwrap
 from collections.abc import Mapping
 from dataclasses import asdict, replace
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -20,33 +20,25 @@ from fleetsim.schema.explained_keys import (
 )
 
 _WIDTH = 100
-PAGES = {
-    "task.dataset": "data",
-    "task.partition": "data",
-    "task.model": "models/models",
-    "task": "models/learning",
-    "fleet.network": "models/channel",
-    "fleet.channel": "models/channel",
-    "fleet.wifi": "models/channel",
-    "fleet.shared_links": "models/channel",
-    "fleet.transport": "models/transport",
-    "fleet.usage": "models/usage",
-    "fleet.battery": "models/battery",
-    "fleet.thermal": "models/energy",
-    "fleet.memory": "models/memory",
-    "fleet.heterogeneity": "models/heterogeneity",
-    "fleet": "devices",
-    "server.selector": "selectors",
-    "server.aggregator": "models/aggregation",
-    "server.privacy": "models/privacy",
-    "server.secure_aggregation": "models/privacy",
-    "server.interruption": "models/interruption",
-    "server": "models/server",
-    "stop": "models/server",
-    "energy": "models/energy",
-    "evaluate": "models/learning",
-    "trainer": "models/learning",
-    "checkpoint": "outputs",
+_PAGES = {
+    "data": ("task.dataset", "task.partition"),
+    "models/models": ("task.model",),
+    "models/learning": ("task", "evaluate", "trainer"),
+    "models/channel": ("fleet.network", "fleet.channel", "fleet.wifi", "fleet.shared_links"),
+    "models/transport": ("fleet.transport",),
+    "models/usage": ("fleet.usage",),
+    "models/battery": ("fleet.battery",),
+    "models/energy": ("fleet.thermal", "energy"),
+    "models/memory": ("fleet.memory",),
+    "models/heterogeneity": ("fleet.heterogeneity",),
+    "devices": ("fleet",),
+    "selectors": ("server.selector",),
+    "models/aggregation": ("server.aggregator",),
+    "models/privacy": ("server.privacy", "server.secure_aggregation"),
+    "models/interruption": ("server.interruption",),
+    "models/server": ("server", "stop"),
+    "outputs": ("checkpoint",),
+    "commands": ("",),
 }
 """Page of docs/ about the keys that begin so; the first that fits."""
 
@@ -65,18 +57,19 @@ def explain(
     """Explain a key: its type, range, default and meaning, and where it has no effect."""
     keys = [
         replace(each, kinds={kind: first_line(text) for kind, text in each.kinds.items()})
-        for each in _keys(plugin, is_study=study)
+        for each in explained_keys(schema_of(plugin, is_study=study))
     ]
     matches = of_key(keys, key)
-    below = [each for each in keys if _is_right_below(each.key, key)]
+    below = [each for each in keys if each.key.rpartition(".")[0] == key]
     if not matches and not below:
         meant = nearest_key(keys, key)
         hint = "" if meant is None else f"; did you mean {quoted(meant)}?"
         raise ScenarioError(f"explain: {quoted(key)} is no key{hint}")
     page = None if study else page_of(key)
     if as_json:
-        records = [asdict(each) | {"page": page} for each in matches or _once(below)]
-        output_json(records)
+        names = dict.fromkeys(each.key for each in below)
+        once = matches or [each for name in names for each in of_key(below, name)]
+        output_json([asdict(each) | {"page": page} for each in once])
         return
     lines = [line for each in matches for line in (*_text(each, page), "")]
     if below and not any(each.kinds for each in matches):
@@ -84,29 +77,21 @@ def explain(
     output("\n".join(lines).rstrip())
 
 
-def page_of(key: str) -> str:
-    """Return the path of the page of docs/ about a key of scenarios."""
-    fits = [page for start, page in PAGES.items() if f"{key}.".startswith(f"{start}.")]
-    return f"docs/{[*fits, 'commands'][0]}.md"
-
-
-def _keys(plugin: list[str] | None, *, is_study: bool) -> list[ExplainedKey]:
+def schema_of(plugin: list[str] | None, *, is_study: bool) -> dict[str, Any]:
+    """Return the JSON Schema of study files, or of scenarios with the keys of plug-ins."""
     if is_study:
         from fleetsim.studies import settings
 
-        return explained_keys(settings.schema())
+        return settings.schema()
     from fleetsim import scenario
 
-    return explained_keys(scenario.schema(plugin))
+    return scenario.schema(plugin)
 
 
-def _is_right_below(name: str, key: str) -> bool:
-    start = f"{key}." if key else ""
-    return name.startswith(start) and "." not in name[len(start) :]
-
-
-def _once(keys: list[ExplainedKey]) -> list[ExplainedKey]:
-    return [each for name in dict.fromkeys(one.key for one in keys) for each in of_key(keys, name)]
+def page_of(key: str) -> str:
+    """Return the path of the page of docs/ about a key of scenarios."""
+    starts = {".".join(key.split(".")[:length]) for length in range(key.count(".") + 2)}
+    return next(f"docs/{page}.md" for page, keys in _PAGES.items() if starts.intersection(keys))
 
 
 def _text(key: ExplainedKey, page: str | None) -> list[str]:
@@ -127,9 +112,10 @@ def _text(key: ExplainedKey, page: str | None) -> list[str]:
 
 def table(rows: Mapping[str, str]) -> list[str]:
     """Return rows of two columns, the second wrapped."""
-    width = max(map(len, rows), default=0) + 2
+    width = max(map(len, rows), default=0) + 4
+    wrapper = textwrap.TextWrapper(max(_WIDTH, width + 40), subsequent_indent=" " * width)
     lines = []
     for name, text in rows.items():
-        first, *more = textwrap.wrap(text, max(_WIDTH - width - 2, 40)) or [""]
-        lines += [f"  {name:{width}}{first}".rstrip(), *(" " * (width + 2) + one for one in more)]
+        wrapper.initial_indent = f"  {name}".ljust(width)
+        lines += wrapper.wrap(text) or [f"  {name}"]
     return lines

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fleetsim.cli import completion
+from fleetsim import bundled
 from fleetsim.cli.run_study import HomeOption, SetOption, TimeoutOption, WorkersOption
 from fleetsim.cli.scenario_options import PluginOption, UnsetOption, changes
 from fleetsim.cli.terminal import console, ended, say, tell
@@ -26,7 +26,7 @@ def optimize(
         typer.Argument(
             metavar="SEARCH",
             help="A YAML file or the name of a bundled search.",
-            autocompletion=completion.searches,
+            autocompletion=lambda: bundled.names("searches"),
         ),
     ],
     trials: Annotated[

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from fleetsim.cli import completion
+from fleetsim import bundled
 from fleetsim.cli.scenario_options import (
     JsonOption,
     PluginOption,
@@ -128,7 +128,7 @@ def run_app(
             "--scenario",
             metavar="SCENARIO",
             help="A YAML file or the name of a bundled scenario, for its fleet.",
-            autocompletion=completion.scenarios,
+            autocompletion=lambda: bundled.names("scenarios"),
         ),
     ],
     run_config: Annotated[

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fleetsim.cli import completion
+from fleetsim import bundled
 from fleetsim.cli.scenario_options import (
     DpiOption,
     FormatOption,
@@ -41,7 +41,7 @@ StudyArgument = Annotated[
     typer.Argument(
         metavar="STUDY",
         help="A YAML file or the name of a bundled study.",
-        autocompletion=completion.studies,
+        autocompletion=lambda: bundled.names("studies"),
     ),
 ]
 SetOption = Annotated[

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fleetsim.cli import completion
+from fleetsim import bundled
 from fleetsim.cli.terminal import say
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ ScenarioArgument = Annotated[
     typer.Argument(
         metavar="SCENARIO",
         help="A YAML file or the name of a bundled scenario.",
-        autocompletion=completion.scenarios,
+        autocompletion=lambda: bundled.names("scenarios"),
     ),
 ]
 SeedOption = Annotated[

@@ -26,7 +26,7 @@ from fleetsim.schema.strict_yaml import Document, KeyPath, shown, spelled
 from fleetsim.studies.planned_run import PlannedRun, run_key
 from fleetsim.studies.settings import MOST_RUNS, Metric, StudySettings
 from fleetsim.user import Plugin, PluginNames, load_plugins
-from fleetsim.user.stand_in import stand_in, stored
+from fleetsim.user.loading import stand_in, stored
 
 STUDY_FILE = "study.yaml"
 _MOST_KEYS = 4

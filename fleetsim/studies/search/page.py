@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
@@ -20,8 +21,7 @@ from fleetsim.report.figures import style
 from fleetsim.report.markup import Picture, Table
 from fleetsim.schema import strict_yaml
 from fleetsim.studies.page import units
-from fleetsim.studies.search.search_file import Search
-from fleetsim.studies.search.settings import Objective
+from fleetsim.studies.search.search_file import Objective, Search
 from fleetsim.studies.search.trials import Trial, best_of
 
 PAGE = "search.html"
@@ -33,13 +33,6 @@ _MARKS = {
     "pruned": ("x", style.MIDDLE_GREY),
 }
 """Marker and colour by the outcome of a trial."""
-_RING: dict[str, Any] = {
-    "marker": "o",
-    "markersize": 12,
-    "fillstyle": "none",
-    "color": style.ORANGE,
-    "linestyle": "",
-}
 
 
 def write_page(search: Search, trials: Sequence[Trial], folder: Path) -> Path:
@@ -131,47 +124,46 @@ def _costs(trial: Trial, objective: Objective) -> dict[str, str]:
 
 
 def _table(search: Search, trials: Sequence[Trial], best: Trial | None) -> Table:
-    rows = [row(search, trial) for trial in trials]
-    columns = [name for name in rows[0] if name != "reason" or any(each[name] for each in rows)]
-    cells = [[each[name] for name in columns] for each in rows]
-    places = range(len(columns)) if best else ()
-    marked = frozenset((trials.index(best), place) for place in places if best)
-    return Table(columns, cells, is_text=True, best=marked)
+    rows = pd.DataFrame([row(search, trial) for trial in trials])
+    if not rows["reason"].any():
+        del rows["reason"]
+    marked = [(trials.index(best), place) for place in range(rows.shape[1])] if best else []
+    return Table([*rows.columns], rows.to_numpy().tolist(), is_text=True, best=frozenset(marked))
 
 
 @style.house_style()
 def _figure(search: Search, trials: Sequence[Trial], best: Trial | None) -> Figure:
     """Draw the costs over the trials, against each key, and against the bounded metric."""
     objective, keys = search.settings.objective, search.settings.search
-    outcomes = [trial.outcome(objective) for trial in trials]
-    scale, unit = units.of_axis(max(trial.costs()[0] for trial in trials), objective.metric)
-    y = np.array([trial.costs()[0] / scale for trial in trials])
-    x_by_label = {"trial": [float(trial.number) for trial in trials]}
-    for key in keys:
-        x_by_label[key] = [float(trial.parameters.get(key, math.nan)) for trial in trials]
+    outcomes = np.array([trial.outcome(objective) for trial in trials])
+    costs = np.array([trial.costs() for trial in trials])
+    scale, unit = units.of_axis(float(costs[:, 0].max()), objective.metric)
+    y = costs[:, 0] / scale
+    made = [{"trial": trial.number, **trial.parameters} for trial in trials]
+    by_label = pd.DataFrame(made, columns=["trial", *keys]).astype(float)
     if objective.bound is not None:
-        x_by_label[f"{objective.bound.metric} (dotted: bound)"] = [
-            trial.costs()[1] for trial in trials
-        ]
-    num = len(x_by_label)
+        by_label[f"{objective.bound.metric} (dotted: bound)"] = costs[:, 1]
+    num = by_label.shape[1]
     num_rows = math.ceil(num / _COLUMNS)
     figure = style.new_figure(style.WIDTH_IN, 0.8 + 3.2 * num_rows)
     cells = figure.subplots(num_rows, _COLUMNS, sharey=True, squeeze=False).ravel()
-    for axes, (label, x) in zip(cells, x_by_label.items(), strict=False):
+    for axes, (label, x) in zip(cells, by_label.items(), strict=False):
         for outcome, (marker, color) in _MARKS.items():
-            xs = np.where([each == outcome for each in outcomes], x, math.nan)
-            if outcome in outcomes:
-                axes.scatter(xs, y, s=26, marker=marker, color=color, label=outcome, zorder=3)
+            if (has := outcomes == outcome).any():
+                looks = {"marker": marker, "color": color, "label": outcome}
+                axes.scatter(x[has], y[has], s=26, zorder=3, **looks)
         if best is not None:
-            axes.plot(*(each[trials.index(best)] for each in (x, y)), label="best", **_RING)
+            here = trials.index(best)
+            ring = {"markersize": 12, "fillstyle": "none", "color": style.ORANGE}
+            axes.plot(x[here], y[here], "o", label="best", **ring)
         axes.set_xlabel(label)
         if label in keys and keys[label].choices is not None:
             shown = [units.shortened(_shown(end), 18) for end in keys[label].ends]
             axes.set_xticks(range(len(shown)), shown, rotation=30, ha="right")
         elif label in keys and keys[label].log:
             _make_logarithmic(axes, "x")
-    least = np.minimum.accumulate(np.where(np.array(outcomes) == "complete", y, math.inf))
-    cells[0].step(x_by_label["trial"], least, where="post", color=style.GREEN, zorder=1)
+    least = np.minimum.accumulate(np.where(outcomes == "complete", y, math.inf))
+    cells[0].step(by_label["trial"], least, where="post", color=style.GREEN, zorder=1)
     style.in_whole_numbers(cells[0].xaxis)
     if objective.bound is not None:
         cells[num - 1].axvline(objective.bound.most, color=style.VERMILLION, linestyle=":")
@@ -187,7 +179,7 @@ def _figure(search: Search, trials: Sequence[Trial], best: Trial | None) -> Figu
 def _make_logarithmic(axes: Axes, which: str) -> None:
     """Make an axis logarithmic, with plain numbers at its ticks."""
     axis = axes.xaxis if which == "x" else axes.yaxis
-    (axes.set_xscale if which == "x" else axes.set_yscale)("log")
+    axes.set(**{f"{which}scale": "log"})
     axis.set_major_locator(LogLocator(subs=(1.0, 1.5, 2.0, 3.0, 5.0, 7.0)))
     axis.set_major_formatter(ScalarFormatter())
     axis.set_minor_formatter(NullFormatter())

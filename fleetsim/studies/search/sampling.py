@@ -14,12 +14,8 @@ from typing import Any
 from fleetsim import rng
 from fleetsim.errors import ScenarioError
 from fleetsim.schema import faults
-from fleetsim.studies.search.search_file import Search
-from fleetsim.studies.search.settings import SearchedKey, Value
+from fleetsim.studies.search.search_file import Search, SearchedKey, Value
 from fleetsim.studies.search.trials import Trial
-
-_DIGITS = {True: 4, False: 12}
-"""Digits of drawn numbers, by whether they have no step, for people to read."""
 
 
 def domains(search: Search) -> dict[str, Any]:
@@ -84,9 +80,9 @@ def next_batch(search: Search, trials: Sequence[Trial]) -> list[dict[str, Value]
 
 
 def _rounded(key: SearchedKey, value: Value) -> Value:
-    """Return a number of a range with few digits."""
+    """Return a number of a range with few digits, for people to read."""
     if not isinstance(value, float):
         return value
-    assert key.low is not None
-    assert key.high is not None
-    return min(max(float(f"{value:.{_DIGITS[key.step is None]}g}"), key.low), key.high)
+    low, high = key.ends
+    few: Value = min(max(float(f"{value:.{4 if key.step is None else 12}g}"), low), high)
+    return few

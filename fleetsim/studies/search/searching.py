@@ -21,8 +21,6 @@ from fleetsim.studies.search.search_file import Search
 from fleetsim.studies.search.trials import SeedCosts, Trial, best_of
 from fleetsim.studies.study import Study
 
-_MOST_LOOKS = 11
-
 Results = Mapping[str, Sequence[SeedCosts] | str]
 """Costs of the seeds by arm, or the reason of a failure."""
 Measure = Callable[[Study], Results]
@@ -67,8 +65,8 @@ def _carried_out(
             reason = one_line(fault.faults[0])
             done[name] = trial.model_copy(update={"state": "failed", "reason": reason})
     seeds, first = search.scenario.settings.seeds, 0
-    looks = [2**power for power in range(_MOST_LOOKS) if ratio is not None]
-    for last in (*(look for look in looks if look < len(seeds)), len(seeds)):
+    looks = [2**power for power in range((len(seeds) - 1).bit_length()) if ratio is not None]
+    for last in (*looks, len(seeds)):
         if not studies:
             break
         results = measure(search.joined(list(studies.values()), seeds[first:last]))
@@ -122,13 +120,13 @@ def measured_by_runs(
                 results[planned.arm] = f"seed {planned.seed}: {failures.get(planned.key, 'no run')}"
                 continue
             every = costs(run, study.settings.all_targets, study.prices, None)
-            spent = {metric: (cost, reached) for _, metric, cost, reached in every}
-            pairs = [spent[metric] for metric in metrics if metric in spent]
-            if len(pairs) < len(metrics) or min(cost for cost, _ in pairs) <= 0.0:
+            spent = {each.metric: each for each in every if each.cost > 0.0}
+            if not spent.keys() >= set(metrics):
                 which = " or ".join(metrics)
                 results[planned.arm] = f"seed {planned.seed}: has no {which}, or 0 of them"
                 continue
-            values, is_reached = tuple(cost for cost, _ in pairs), all(each for _, each in pairs)
+            values = tuple(spent[metric].cost for metric in metrics)
+            is_reached = spent[metrics[0]].is_reached
             so_far.append(SeedCosts(seed=planned.seed, costs=values, is_reached=is_reached))
         return results
 

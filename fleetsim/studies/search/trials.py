@@ -5,7 +5,6 @@ cost. Its trial is ranked behind all that keep both constraints: every seed reac
 the geometric mean in the bounded metric is within its bound.
 """
 
-import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,7 +18,7 @@ from fleetsim.schema import faults
 from fleetsim.schema.strict_yaml import Document
 from fleetsim.settings import Settings
 from fleetsim.studies.page.intervals import geometric
-from fleetsim.studies.search.settings import Objective, Value
+from fleetsim.studies.search.search_file import Objective, Value
 
 FILE = "trials.json"
 _HINT = "delete it; the runs that were made are found again"
@@ -125,5 +124,5 @@ def read(folder: Path, identity: str) -> list[Trial]:
 
 def write(folder: Path, identity: str, trials: Sequence[Trial]) -> None:
     """Save the trials of a search."""
-    data = _Saved(search=identity, trials=tuple(trials)).model_dump(mode="json")
-    atomic_files.write(folder / FILE, f"{json.dumps(data, indent=1)}\n".encode(), hint=_HINT)
+    text = _Saved(search=identity, trials=tuple(trials)).model_dump_json(indent=1)
+    atomic_files.write(folder / FILE, f"{text}\n".encode(), hint=_HINT)
