@@ -34,8 +34,6 @@ _OF_STUDY = ("name", "question", "scenario", "train", "overrides", "seeds", "pri
 _Number = (
     Annotated[int, Field(ge=-(10**15), le=10**15)] | Annotated[float, Field(ge=-1e15, le=1e15)]
 )
-    Annotated[int, Field(ge=-(10**15), le=10**15)] | Annotated[float, Field(ge=-1e15, le=1e15)]
-)
 
 
 class SearchedKey(Settings):
