@@ -57,7 +57,8 @@ def _overrides(study: Study) -> Table:
     settings = study.settings
     rows = [("all runs", _changes(settings.overrides))]
     for arm, changes in settings.arms.items():
-        role = " (baseline)" if arm == settings.baseline_arm else ""
+        is_baseline = arm == settings.baseline_arm and len(settings.arms) > 1
+        role = " (baseline)" if is_baseline else ""
         rows.append((f"{arm}{role}", _changes(changes)))
     for key, levels in settings.vary.items():
         if isinstance(levels, dict):
