@@ -139,6 +139,8 @@ def _metrics() -> Listing:
         "seconds": "virtual seconds",
         "joules": "joules of the whole fleet",
         "dollars": "dollars, by `prices`",
+        "client updates": "updates that the server received; in place of rounds where servers of"
+        " different modes are compared",
         "grams": "grams of CO2e, by `prices`",
     }
     return Listing(("metric", "unit of costs to a target"), list(units.items()))

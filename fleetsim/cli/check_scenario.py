@@ -72,8 +72,9 @@ def validate(
         output(loaded.to_yaml(), ends_line=False)
     elif not quiet:
         width = max(map(len, parts)) + 2
-        lines = [f"{label:<{width}}{part}" for label, part in parts.items()]
-        output("\n".join(map(one_line, [f"valid: {loaded.name}", *lines, *tried])))
+        pairs = [*parts.items(), *(line.split(None, 1) for line in tried)]
+        lines = [f"{label:<{width}}{part}" for label, part in pairs]
+        output("\n".join(map(one_line, [f"valid: {loaded.name}", *lines])))
 
 
 def _checked(loaded: Scenario, warnings: list[str]) -> list[str]:

@@ -207,11 +207,10 @@ def targets_table(rounds: pd.DataFrame, targets: Sequence[float]) -> Table:
     """
     rows = []
     for number, alike in groupby(targets, key=lambda at: rounds_to_accuracy(rounds, at)):
-        first, *more = alike
-        shown = map(quantities.target, [first, *more[-1:]])
-        time = text(time_to_accuracy(rounds, first), "s")
-        energy = text(energy_to_accuracy(rounds, first), "j")
-        rows.append((" to ".join(shown), count(number), time, energy))
+        group = list(alike)
+        time = text(time_to_accuracy(rounds, group[0]), "s")
+        energy = text(energy_to_accuracy(rounds, group[0]), "j")
+        rows.append((", ".join(map(quantities.target, group)), count(number), time, energy))
     return Table(("accuracy", "rounds", "virtual time", "energy"), rows)
 
 

@@ -49,7 +49,7 @@ def test_a_large_study_stays_small():
 
     assert html.count("<tr>") == 1 + 24 + 1
     assert "... and 58 more" in html  # 41 arms in two metrics, less 24
-    assert "... and 28 more verdicts" in html  # 40 less 12
+    assert "... and 108 more verdicts" in html  # 40 in three metrics, less 12
 
 
 def test_a_study_without_any_run_shows_that(tmp_path):
