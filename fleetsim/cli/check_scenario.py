@@ -133,7 +133,7 @@ def _tried(scenario: Scenario, warnings: list[str]) -> tuple[PreparedTask | None
     except DataError as missing:
         if not isinstance(task.dataset, BlankSettings) and task.dataset.has_user_files:
             raise
-        message = f"trainer: chosen by the form of the samples, and {missing}"
+        message = f"trainer chosen by the form of the samples, and {missing}"
         return None, [message] if has_user_code else []
     if not has_user_code:
         return prepared, []

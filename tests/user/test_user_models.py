@@ -148,7 +148,7 @@ def test_validate_needs_no_data_set_that_is_not_there(own_module, command, monke
 
     assert ended.code == 0
     last = ended.out.splitlines()[-1]
-    assert last.startswith("trainer: chosen by the form of the samples, and ")
+    assert last.startswith("trainer     chosen by the form of the samples, and ")
     assert "cifar10" in last
 
 
