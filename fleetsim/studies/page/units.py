@@ -1,4 +1,4 @@
-"""Costs as text, and units for the axes of charts."""
+"""Costs and their ratios as text, and units for the axes of charts."""
 
 import math
 
@@ -22,6 +22,28 @@ def text(value: float | None, metric: str) -> str:
         return quantities.text(value, _QUANTITIES[metric])
     unit, _ = _UNITS.get(metric, ("", ""))
     return f"{quantities.digits(value)} {unit}".rstrip()
+
+
+def ratio(value: float) -> str:
+    """Return a ratio to the baseline.
+
+    >>> ratio(0.8412), ratio(12.345), ratio(float("nan"))
+    ('0.84', '12.3', '-')
+    """
+    if math.isnan(value):
+        return quantities.NOTHING
+    return f"{value:.2f}" if 0.1 <= value < 10 else quantities.digits(value)
+
+
+def interval(low: float, high: float) -> str:
+    """Return an interval of ratios.
+
+    >>> interval(0.61, 1.149)
+    '[0.61, 1.15]'
+    """
+    if math.isnan(low) or math.isnan(high):
+        return quantities.NOTHING
+    return f"[{ratio(low)}, {ratio(high)}]"
 
 
 def of_axis(largest: float, metric: Metric) -> tuple[float, str]:
