@@ -105,7 +105,7 @@ def _of_baseline(rows: pd.DataFrame, target: str, metric: str) -> str:
     parts = []
     for kind, words in _KINDS.items():
         arms = [
-            f"{row['arm']} {units.ratio(row['ratio'])} {units.interval(row['low'], row['high'])}"
+            f"{row['arm']} {units.ratio_with_interval(row['ratio'], row['low'], row['high'])}"
             if row["ratio"] > 0.0
             else row["arm"]
             for row in rows[rows["kind"] == kind].to_dict("records")

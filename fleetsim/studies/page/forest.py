@@ -47,7 +47,7 @@ class ForestCell:
         """Ratio and interval as text."""
         if self.kind == "best" or math.isnan(self.ratio):
             return "best" if self.kind == "best" else "not comparable"
-        return f"{units.ratio(self.ratio)} {units.interval(self.low, self.high)}"
+        return units.ratio_with_interval(self.ratio, self.low, self.high)
 
     @property
     def is_significant(self) -> bool:

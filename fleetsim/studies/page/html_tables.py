@@ -58,7 +58,9 @@ def verdicts(tables: StudyTables, header: StudyHeader) -> SortableTable:
     cells: Cells = {
         **_place("arm", "condition", "target", "metric"),
         "verdict": lambda row: TableCell(row["kind"], kind=row["kind"]),
-        "ratio": _shown("ratio", units.ratio),
+        "ratio": lambda row: _number(
+            row["ratio"], units.ratio(row["ratio"], row["low"], row["high"])
+        ),
         "95 % t interval": _interval("low", "high"),
         "95 % BCa interval": _interval("bca_low", "bca_high"),
         "p (t, Holm)" if header.baseline else "p (t, adjusted)": _shown("p_holm", units.p_text),

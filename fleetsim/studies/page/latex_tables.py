@@ -77,7 +77,7 @@ def verdicts(tables: StudyTables, header: StudyHeader) -> str:
         ratios, ps = {}, {}
         for row in rows.to_dict("records"):
             place = tuple(row[name] for name in _PLACE)
-            ratio = units.ratio(row["ratio"])
+            ratio = units.ratio(row["ratio"], row["low"], row["high"])
             ratio = f"\\textbf{{{ratio}}}" if row["p_holm"] <= ALPHA else ratio
             interval = units.interval(row["low"], row["high"]).strip(quantities.NOTHING)
             ratios[place] = f"{ratio} {interval}{_STAR if row['is_restricted'] else ''}"
