@@ -352,7 +352,8 @@ class Run:
         Raises:
             DataError: the run has no such figure, or a table is missing or damaged.
         """
-        return run_views.views().figure(self, name)
+        drawn: Figure = run_views.views().figure(self, name)
+        return drawn
 
     def __repr__(self) -> str:
         manifest = self.manifest
@@ -362,7 +363,8 @@ class Run:
 
     def _repr_html_(self) -> str:
         """Return the summary that a notebook shows."""
-        return run_views.views().html(self)
+        shown: str = run_views.views().html(self)
+        return shown
 
     @cached_property
     def _saved(self) -> SavedTables:
