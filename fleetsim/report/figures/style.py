@@ -10,7 +10,7 @@ of colour blindness can distinguish, and greys. There are seven hues, so no figu
 import contextlib
 import io
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import cycle, islice, product
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,13 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator, NullFormatter, PercentFormatter, StrMethodFormatter
+from matplotlib.ticker import (
+    LogLocator,
+    MaxNLocator,
+    NullFormatter,
+    PercentFormatter,
+    StrMethodFormatter,
+)
 
 from fleetsim.contracts import Outcome
 from fleetsim.record import atomic_files
@@ -187,10 +193,15 @@ def mark_deadline(axes: Axes, at: float) -> None:
     axes.axvline(at, color=VERMILLION, linewidth=1.2, linestyle=":", label="deadline")
 
 
-def in_plain_logs(axes: Axes, which: str) -> None:
-    """Make an axis logarithmic, with plain numbers: this style has no formulas for powers."""
+def in_plain_logs(axes: Axes, which: str, subs: Sequence[float] | None = None) -> None:
+    """Make an axis logarithmic, with plain numbers: this style has no formulas for powers.
+
+    `subs` are the multiples of each decade that are labelled.
+    """
     axes.set(**{f"{which}scale": "log"})
     axis = axes.xaxis if which == "x" else axes.yaxis
+    if subs is not None:
+        axis.set_major_locator(LogLocator(subs=subs, numticks=8))
     axis.set_major_formatter(StrMethodFormatter("{x:,.10g}"))
     axis.set_minor_formatter(NullFormatter())
 
