@@ -19,8 +19,6 @@ from fleetsim.host import paths
 from fleetsim.record import run_folder, run_views
 from fleetsim.record.manifest import MANIFEST, Manifest, read_manifest
 from fleetsim.record.measures import cost_to_target, ledger, selection_measures
-from fleetsim.record.measures import diagnostics as selector_diagnostics
-from fleetsim.record.measures.comprehensive_score import comprehensive_score
 from fleetsim.record.saved_content import RUN_AGAIN, SavedTables, recorded
 from fleetsim.schema import strict_yaml
 from fleetsim.schema.overrides import scenario_hash
@@ -247,7 +245,7 @@ class Run:
             ValueError: a budget is not above 0.
         """
         accuracy = self._accuracy[~np.isnan(self._accuracy)][-1:]
-        score = comprehensive_score(
+        score = selection_measures.comprehensive_score(
             accuracy,
             self.rounds["finished_at_s"].to_numpy(dtype=np.float64)[-1:],
             self.rounds["energy_total_j"].to_numpy(dtype=np.float64)[-1:],
@@ -277,7 +275,7 @@ class Run:
             return None
         rounds = self.rounds
         latency_s = rounds["finished_at_s"] - rounds["started_at_s"] - rounds["idle_s"]
-        return comprehensive_score(
+        return selection_measures.comprehensive_score(
             self._accuracy,
             latency_s.to_numpy(dtype=np.float64),
             rounds["energy_j"].to_numpy(dtype=np.float64),
@@ -318,7 +316,7 @@ class Run:
         Raises:
             DataError: a text of the rounds table is none of such numbers.
         """
-        return selector_diagnostics.diagnostics(self.rounds, run=str(self.folder))
+        return selection_measures.diagnostics(self.rounds, run=str(self.folder))
 
     def ledger(self) -> pd.DataFrame:
         """Return the energy ledger, see docs/outputs.md.
