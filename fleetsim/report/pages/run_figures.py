@@ -15,7 +15,6 @@ from fleetsim.report.figures import (
     accuracy,
     batteries,
     coverage,
-    dark_scheme,
     device_costs,
     diagnostics,
     energy_inequality,
@@ -52,7 +51,7 @@ def saved(
         else:
             svg = style.save(figure, folder, stem, formats, dpi=dpi)
             texts = {key: text.format(**words) for key, text in CAPTIONS[stem].items()}
-            shown.append(Picture(dark_scheme.in_both_schemes(svg), **texts))
+            shown.append(Picture(style.in_both_schemes(svg), **texts))
     return shown
 
 
