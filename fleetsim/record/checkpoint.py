@@ -168,10 +168,7 @@ def read_latest(folder: Path, run: RunIdentity) -> Latest | None:
     data = atomic_files.read_json(path, hint=_hint(folder))
     if isinstance(data.get("format"), int) and data["format"] < _FORMAT:
         raise DataError(f"{path}: was made by an older fleetsim, in another form; {_hint(folder)}")
-    try:
-        latest = faults.check(Latest, Document(data, str(path)), DataError)
-    except DataError as cause:
-        raise DataError(*(f"{line}; {_hint(folder)}" for line in cause.faults)) from None
+    latest = faults.check(Latest, Document(data, str(path)), DataError, hint=_hint(folder))
     others = ", ".join(run.differences(latest.run))
     fault = f"is the checkpoint of another run: {others}" if others else _contradiction(latest)
     if fault:

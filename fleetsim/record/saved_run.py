@@ -16,10 +16,10 @@ import numpy as np
 from fleetsim.contracts import FloatArray, IntArray, Outcome, Purpose
 from fleetsim.errors import DataError
 from fleetsim.host import paths
-from fleetsim.record import run_folder, run_views
+from fleetsim.record import run_folder, run_views, saved_content
 from fleetsim.record.manifest import MANIFEST, Manifest, read_manifest
 from fleetsim.record.measures import cost_to_target, ledger, selection_measures
-from fleetsim.record.saved_content import RUN_AGAIN, SavedTables, recorded
+from fleetsim.record.saved_content import RUN_AGAIN, recorded
 from fleetsim.schema import strict_yaml
 from fleetsim.schema.overrides import scenario_hash
 
@@ -65,17 +65,17 @@ class Run:
     @cached_property
     def rounds(self) -> pd.DataFrame:
         """Rounds table, one row per round in order; null is NaN."""
-        return self._saved.rows("rounds")
+        return saved_content.rows(self.folder, self.manifest, "rounds")
 
     @cached_property
     def tasks(self) -> pd.DataFrame:
         """Tasks table, one row per task in the order of recording; null is NaN."""
-        return self._saved.rows("tasks")
+        return saved_content.rows(self.folder, self.manifest, "tasks")
 
     @cached_property
     def clients(self) -> pd.DataFrame:
         """Clients table, one row per client in the order of their numbers; null is NaN."""
-        return self._saved.clients()
+        return saved_content.clients(self.folder, self.manifest)
 
     @cached_property
     def recorded_tasks(self) -> pd.DataFrame:
@@ -363,10 +363,6 @@ class Run:
         """Return the summary that a notebook shows."""
         shown: str = run_views.views().html(self)
         return shown
-
-    @cached_property
-    def _saved(self) -> SavedTables:
-        return SavedTables(self.folder, self.manifest)
 
     @cached_property
     def _accuracy(self) -> FloatArray:
