@@ -14,7 +14,7 @@ and `fleetsim list` do not wait for them.
 - `train_selector`: The verbs `selector train`, `selector show` and `selector break-even`.
 - `user_measurements`: The verbs `trace import` and `device calibrate`.
 - `scenario_options`: Kinds of values of options that verbs share, and the loading of the scenario.
-- `options`: Arguments and options of the verbs: the rows of `options.toml`.
+- `options`: Arguments and options of the verbs.
 - `terminal`: Consoles, results as text and JSON, messages on stderr.
 - `explain_keys`: The verb `explain`: what a key of a scenario or a study file means.
 - `optimize_study`: The verb `study optimize`: a search over keys of a scenario, and its page.

@@ -5,7 +5,7 @@
 - `named_files`: Files that a scenario names.
 - `contradictions`: Contradictions between the parts of a scenario.
 - `samples`: Samples of the clients of a scenario.
-- `inert_keys`: Keys of a scenario, and entries of its lists, that cannot change the run.
+- `inert_keys`: Keys of a scenario, and entries of its lists.
 - `warning_lines`: Warnings about a scenario that can run but may not be what its user meant.
 - `outline`: Outline of a scenario: task, fleet, network, server and end, one line each.
 """

@@ -6,8 +6,7 @@ target, or when it ended without reaching it: then it is right-censored. Runs ar
 
 - `summary`: Summary of the costs of one arm over seeds, under right censoring.
 - `paired_costs`: Log-ratios of the costs of two arms, paired by seed, where runs may be censored.
-- `t_test`: Student's t for the mean of paired log-ratios: the primary interval and test, their
-  power, and the number of seeds that would settle a comparison.
+- `t_test`: Student's t for the mean of paired log-ratios.
 - `bootstrap`: BCa bootstrap interval of the mean of paired log-ratios.
 - `rank_tests`: Exact tests of paired differences by their order alone.
 - `comparison`: Comparison of one arm with the baseline, paired by seed.
