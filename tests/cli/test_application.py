@@ -3,6 +3,7 @@
 import json
 import tomllib
 from importlib import resources
+from typing import Any
 
 import pytest
 from typer.main import get_command
@@ -46,7 +47,7 @@ def test_every_parameter_has_its_help_and_every_row_of_the_table_its_parameter()
     tables = tomllib.loads((resources.files("fleetsim.cli") / "options.toml").read_text("utf-8"))
     used = set()
     for path in COMMANDS:
-        command = get_command(app)
+        command: Any = get_command(app)
         for name in path:
             command = command.commands[name]
         assert [each.name for each in command.params if not each.help] == []
