@@ -181,8 +181,8 @@ def inert_keys(settings: Settings, written: Any, facts: ScenarioFacts) -> Iterat
             *_entries((key,), value, written[key], entry_conditions.get(name, ()), facts),
             *_below((key,), value, written[key], facts),
         ]
-        condition = conditions.get(name)
-        unmet = None if condition is None else condition.unmet(settings, facts)
+        every = conditions.get(name, ())
+        unmet = next((each for each in every if not each.holds(settings, facts)), None)
         if unmet is not None:
             yield Inert((key,), _message(unmet.because, unmet.hint))
             below = [each for each in below if each.is_refused]

@@ -28,26 +28,6 @@ class ActsIf:
         """Place where the key has no effect, and the hint."""
         return f"{self.because}; {self.hint}"
 
-    def unmet(self, settings: Any, facts: Facts) -> ActsIf | None:
-        """Return the condition if it does not hold, else None."""
-        return None if self.holds(settings, facts) else self
-
-
-@dataclass(frozen=True)
-class AllOf:
-    """Several conditions that must all hold."""
-
-    conditions: tuple[ActsIf, ...]
-
-    @property
-    def text(self) -> str:
-        """Places where the key has no effect, each with its hint."""
-        return "; or ".join(each.text for each in self.conditions)
-
-    def unmet(self, settings: Any, facts: Facts) -> ActsIf | None:
-        """Return the first condition that does not hold; None if all hold."""
-        return next((each for each in self.conditions if not each.holds(settings, facts)), None)
-
 
 @dataclass(frozen=True)
 class EntryActsIf:
@@ -66,14 +46,11 @@ class EntryActsIf:
 _Condition = TypeVar("_Condition")
 
 
-def by_key(**conditions: _Condition) -> Mapping[str, _Condition]:
-    """Return conditions by the names of fields."""
-    return conditions
-
-
-def all_of(*conditions: ActsIf) -> AllOf:
-    """Join conditions; the message is that of the first that does not hold."""
-    return AllOf(conditions)
+def by_key(
+    **conditions: _Condition | tuple[_Condition, ...],
+) -> Mapping[str, tuple[_Condition, ...]]:
+    """Return conditions, one or several that must all hold, by the names of fields."""
+    return {key: each if isinstance(each, tuple) else (each,) for key, each in conditions.items()}
 
 
 def beside(key: str, *values: object) -> ActsIf:
