@@ -8,7 +8,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from fleetsim.schema.explained_keys import NO_EFFECT
-from fleetsim.schema.key_conditions import ActsIf, EntryActsIf
+from fleetsim.schema.key_conditions import ActsIf
 
 DEFAULTS_VERSION = 1
 """Version of the defaults of all settings: raised by one when an existing default changes. It
@@ -38,7 +38,7 @@ class Settings(BaseModel):
     """Keys that can change a run only in some scenarios, with the condition. A subclass adds to
     those of its parents. All other keys act in every scenario that sets them."""
 
-    entries_act_if: ClassVar[Mapping[str, tuple[EntryActsIf, ...]]] = {}
+    entries_act_if: ClassVar[Mapping[str, tuple[ActsIf, ...]]] = {}
     """Keys of lists or mappings whose entries can change a run only in some scenarios, with the
     conditions on each entry. The first condition that fails is reported. Inherited like `acts_if`.
     """
@@ -61,7 +61,7 @@ class Settings(BaseModel):
         return cls._joined("acts_if")
 
     @classmethod
-    def entry_conditions(cls) -> dict[str, tuple[EntryActsIf, ...]]:
+    def entry_conditions(cls) -> dict[str, tuple[ActsIf, ...]]:
         """Return `entries_act_if` of this class and of its parents."""
         return cls._joined("entries_act_if")
 

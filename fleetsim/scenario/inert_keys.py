@@ -19,7 +19,7 @@ from fleetsim.fleet.network.fleet_radios import radios_in_use, unmetered_radio
 from fleetsim.fleet.network.wifi_or_cellular import ByUsageSettings, NetworkSettings, in_force
 from fleetsim.fleet.usage.loading import load_trace
 from fleetsim.scenario.settings import BufferedServerSettings, Scenario
-from fleetsim.schema.key_conditions import EntryActsIf
+from fleetsim.schema.key_conditions import ActsIf
 from fleetsim.schema.strict_yaml import KeyPath
 from fleetsim.settings import Settings
 from fleetsim.units import BYTE_PER_GIB
@@ -200,11 +200,7 @@ def _below(key_path: KeyPath, value: Any, written: Any, facts: ScenarioFacts) ->
 
 
 def _entries(
-    key_path: KeyPath,
-    value: Any,
-    written: Any,
-    conditions: Sequence[EntryActsIf],
-    facts: ScenarioFacts,
+    key_path: KeyPath, value: Any, written: Any, conditions: Sequence[ActsIf], facts: ScenarioFacts
 ) -> Iterator[Inert]:
     """Yield inert entries, as the user wrote them, each with the first condition that fails."""
     if not conditions or not isinstance(written, list | dict):

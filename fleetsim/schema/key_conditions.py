@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 Facts = Any
 """Facts of the whole scenario, which a package above finds out: `fleetsim.scenario.inert_keys`."""
@@ -16,12 +16,17 @@ Facts = Any
 
 @dataclass(frozen=True)
 class ActsIf:
-    """A condition on a key, the reason why the key has no effect without it, and the hint."""
+    """A condition on a key, or on each entry of a list or mapping, with the message without it."""
 
     holds: Callable[[Any, Facts], bool]
-    """Test of the settings object that holds the key, and of the scenario."""
+    """Test of the settings object that holds the key, or of the entry (of a mapping: its key), and
+    of the scenario."""
     because: str
+    """Reason why it has no effect; `{entry}` is replaced by the entry."""
     hint: str
+    """Hint, with `{entry}` replaced likewise. Empty: only to leave the entry out."""
+    is_refused: bool = False
+    """True if no other key can give the entry an effect: the scenario is refused."""
 
     @property
     def text(self) -> str:
@@ -29,26 +34,7 @@ class ActsIf:
         return f"{self.because}; {self.hint}"
 
 
-@dataclass(frozen=True)
-class EntryActsIf:
-    """A condition on each entry of a list or mapping, with the message where it does not hold."""
-
-    holds: Callable[[Any, Facts], bool]
-    """Test of the entry (of a mapping: its key), and of the scenario."""
-    because: str
-    """Reason why the entry has no effect; `{entry}` is replaced by the entry."""
-    hint: str
-    """Hint, with `{entry}` replaced likewise. Empty: only to leave the entry out."""
-    is_refused: bool = False
-    """True if no other key can give the entry an effect: the scenario is refused."""
-
-
-_Condition = TypeVar("_Condition")
-
-
-def by_key(
-    **conditions: _Condition | tuple[_Condition, ...],
-) -> Mapping[str, tuple[_Condition, ...]]:
+def by_key(**conditions: ActsIf | tuple[ActsIf, ...]) -> Mapping[str, tuple[ActsIf, ...]]:
     """Return conditions, one or several that must all hold, by the names of fields."""
     return {key: each if isinstance(each, tuple) else (each,) for key, each in conditions.items()}
 
@@ -150,23 +136,23 @@ def device_kind(kind: str) -> ActsIf:
     )
 
 
-KIND_IN_FLEET = EntryActsIf(
+KIND_IN_FLEET = ActsIf(
     lambda kind, facts: kind in facts.device_kinds,
     "the fleet has no {entry}",
     "add a {entry} to fleet.devices",
 )
-ASSIGNED_DEVICE = EntryActsIf(
+ASSIGNED_DEVICE = ActsIf(
     lambda device, facts: device in facts.assigned_devices,
     "its share in fleet.devices is so small that no client has this device",
     "raise that or fleet.size",
 )
-HAS_BATTERY = EntryActsIf(
+HAS_BATTERY = ActsIf(
     lambda device, facts: device in facts.battery_devices,
     "has no battery to charge",
     "",
     is_refused=True,
 )
-BEFORE_LAST_ROUND = EntryActsIf(
+BEFORE_LAST_ROUND = ActsIf(
     lambda round_, facts: round_ < facts.last_round,
     "no round follows it, as the run ends with stop.rounds at the latest",
     "raise stop.rounds",
