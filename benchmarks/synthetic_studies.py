@@ -21,11 +21,11 @@ from fleetsim.studies.settings import EQUIVALENCE_MARGIN
 from fleetsim.studies.statistics.bootstrap import bca_interval
 from fleetsim.studies.statistics.comparison import ALPHA
 from fleetsim.studies.statistics.paired_costs import restricted_log_ratios
-from fleetsim.studies.statistics.power import seeds_needed
 from fleetsim.studies.statistics.rank_tests import least_p
 from fleetsim.studies.statistics.t_test import (
     equivalence_p,
     mean_and_error,
+    seeds_needed,
     t_interval,
     t_test,
 )

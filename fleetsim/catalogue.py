@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
-from typing import get_args
+from functools import cache
+from pathlib import Path
+from typing import cast, get_args
 
 from fleetsim import bundled
 from fleetsim.errors import ScenarioError
@@ -22,13 +23,15 @@ from fleetsim.selectors.learned_weights import read_weights
 from fleetsim.settings import Settings
 from fleetsim.units import BYTE_PER_GIB, FLOP_PER_GFLOP, MS_PER_S, S_PER_HOUR
 
+Rows = Sequence[tuple[str, ...]]
+
 
 @dataclass(frozen=True, slots=True)
 class Listing:
     """A table of names with their meaning."""
 
     columns: tuple[str, ...]
-    rows: Sequence[tuple[str, ...]]
+    rows: Rows
     note: str = ""
 
     def records(self) -> list[dict[str, str]]:
@@ -38,7 +41,17 @@ class Listing:
 
 def listing(what: str) -> Listing:
     """Return the table of one of `SUBJECTS`."""
-    return _LISTINGS[what]()
+    about = _TABLES[what]
+    if "columns" not in about:
+        return _kinds(about["key"])
+    if what in _ROWS:
+        rows = _ROWS[what]()
+    else:
+        rows = list(about["rows"].items()) if "rows" in about else _files(what, about["columns"][1])
+    note = about.get("note", "")
+    if what == "devices":
+        note = note.format(reproductions=", ".join(reproduction_names()))
+    return Listing(tuple(about["columns"]), rows, note)
 
 
 def part(what: str, name: str) -> tuple[str, list[ExplainedKey]]:
@@ -61,9 +74,8 @@ def _explained() -> list[ExplainedKey]:
     return explained_keys(schema())
 
 
-def _devices() -> Listing:
-    columns = ("name", "kind", "on", "GFLOP/s", "train W", "idle W", "RAM GiB")
-    rows = [
+def _devices() -> Rows:
+    return [
         (
             device.name,
             device.kind,
@@ -77,21 +89,6 @@ def _devices() -> Listing:
         )
         for device in map(load_device, device_names())
     ]
-    note = (
-        "GFLOP/s: convolutions while training. train W: above idle. inferred: figures that were"
-        " not measured on, or published for, the device; devices/NAME.yaml has every source."
-        " `market`: phones whose speeds follow the market (docs/devices.md)."
-        f" Not physical, for comparison with a paper alone: {', '.join(reproduction_names())}."
-    )
-    return Listing((*columns, "battery Wh", "inferred"), rows, note)
-
-
-def _selectors() -> Listing:
-    note = (
-        "Requirements and costs of each: docs/selectors.md. A selector of your own: `fleetsim run"
-        " SCENARIO --plugin MODULE:CLASS`."
-    )
-    return Listing(("kind", "what it chooses"), list(KINDS.items()), note)
 
 
 def _kind(member: type[Settings]) -> tuple[str, str]:
@@ -99,13 +96,12 @@ def _kind(member: type[Settings]) -> tuple[str, str]:
     return str(member.model_fields["kind"].default), str(member.__doc__).splitlines()[0]
 
 
-def _datasets() -> Listing:
+def _datasets() -> Rows:
     rows = []
     for member in get_args(get_args(DatasetSettings)[0]):
         is_fetched = any(not known.by_hand for known in member.published)
         rows.append((*_kind(member), "fleetsim data fetch" if is_fetched else member.how_to_get))
-    rows.append((*_kind(BlankSettings), "built in"))
-    return Listing(("kind", "what it is", "how to get it"), rows)
+    return [*rows, (*_kind(BlankSettings), "built in")]
 
 
 def _kinds(key: str) -> Listing:
@@ -117,36 +113,17 @@ def _kinds(key: str) -> Listing:
     return Listing(("kind", "what it is"), list(kinds.items()), note)
 
 
-def _files(what: bundled.Kind, key: str, note: str = "") -> Listing:
+def _files(what: str, key: str) -> Rows:
     """Return the bundled files of a kind with their titles, say."""
-    folder = bundled.folder(what)
-    rows = [
+    kind = cast("bundled.Kind", what)
+    folder = bundled.folder(kind)
+    return [
         (name, str(strict_yaml.read(folder / f"{name}.yaml").data[key]))
-        for name in bundled.names(what)
+        for name in bundled.names(kind)
     ]
-    return Listing(("name", key), rows, note)
 
 
-def _weights() -> Listing:
-    rows = [(name, read_weights(name).kind) for name in bundled.names("weights")]
-    note = "What one learned from, and at what cost: fleetsim selector show NAME."
-    return Listing(("name", "selector"), rows, note)
-
-
-def _metrics() -> Listing:
-    units = {
-        "rounds": "rounds of the server",
-        "seconds": "virtual seconds",
-        "joules": "joules of the whole fleet",
-        "dollars": "dollars, by `prices`",
-        "client updates": "updates that the server received; in place of rounds where servers of"
-        " different modes are compared",
-        "grams": "grams of CO2e, by `prices`",
-    }
-    return Listing(("metric", "unit of costs to a target"), list(units.items()))
-
-
-def _traces() -> Listing:
+def _traces() -> Rows:
     rows = []
     for name in bundled.names("traces"):
         folder = bundled.folder("traces") / name
@@ -158,50 +135,27 @@ def _traces() -> Listing:
             num, span_s, changes = trace.num_users, trace.span_s / 1.0, trace.times_s.size
         hours = f"{float(span_s.mean()) / S_PER_HOUR:.1f}"
         rows.append((name, of, str(num), hours, str(changes)))
-    note = (
-        "Usage: what people do with their devices (fleet.usage.trace). Network: how fast bits"
-        " travel (fleet.channel.trace). Other traces are named by path; `fleetsim trace import`"
-        " converts published ones."
-    )
-    return Listing(("name", "of", "records", "mean hours", "changes"), rows, note)
+    return rows
 
 
-def _scenarios() -> Listing:
+def _scenarios() -> Rows:
     folder = bundled.folder("scenarios")
-    rows = [
+    return [
         (name, (folder / f"{name}.yaml").read_text("utf-8").splitlines()[0].removeprefix("# "))
         for name in bundled.names("scenarios")
     ]
-    return Listing(("name", "question"), rows, "Run one with `fleetsim run NAME`.")
 
 
-KEYS = {
-    "datasets": "task.dataset",
-    "selectors": "server.selector",
-    "models": "task.model",
-    "partitions": "task.partition",
-    "optimizers": "task.local.optimizer",
-    "algorithms": "task.local.algorithm",
-    "losses": "task.local.loss",
-    "aggregators": "server.aggregator",
-    "compressions": "server.compression",
-    "channels": "fleet.channel",
-}
-"""Keys of scenarios whose kinds a subject lists."""
-_RUN = "Run one with `fleetsim study {} NAME`."
-_LISTINGS: dict[str, Callable[[], Listing]] = {
-    **{what: partial(_kinds, key) for what, key in KEYS.items()},
+_ROWS: dict[str, Callable[[], Rows]] = {
     "devices": _devices,
-    "radios": partial(_files, "radios", "title"),
-    "prices": partial(_files, "prices", "title"),
-    "selectors": _selectors,
+    "selectors": lambda: list(KINDS.items()),
     "datasets": _datasets,
-    "weights": _weights,
-    "metrics": _metrics,
+    "weights": lambda: [(name, read_weights(name).kind) for name in bundled.names("weights")],
     "traces": _traces,
     "scenarios": _scenarios,
-    "studies": partial(_files, "studies", "question", _RUN.format("run")),
-    "searches": partial(_files, "searches", "question", _RUN.format("optimize")),
 }
-SUBJECTS = tuple(sorted(_LISTINGS))
+_TABLES = strict_yaml.read(Path(__file__).with_name("catalogue.yaml")).data
+KEYS: dict[str, str] = {what: about["key"] for what, about in _TABLES.items() if "key" in about}
+"""Keys of scenarios whose kinds a subject lists."""
+SUBJECTS = tuple(sorted(_TABLES))
 """Subjects of `fleetsim list`."""

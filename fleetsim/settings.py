@@ -8,7 +8,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from fleetsim.schema.explained_keys import NO_EFFECT
-from fleetsim.schema.key_conditions import ActsIf, AllOf, EntryActsIf
+from fleetsim.schema.key_conditions import ActsIf
 
 DEFAULTS_VERSION = 1
 """Version of the defaults of all settings: raised by one when an existing default changes. It
@@ -34,11 +34,11 @@ class Settings(BaseModel):
         protected_namespaces=(),
     )
 
-    acts_if: ClassVar[Mapping[str, ActsIf | AllOf]] = {}
+    acts_if: ClassVar[Mapping[str, tuple[ActsIf, ...]]] = {}
     """Keys that can change a run only in some scenarios, with the condition. A subclass adds to
     those of its parents. All other keys act in every scenario that sets them."""
 
-    entries_act_if: ClassVar[Mapping[str, tuple[EntryActsIf, ...]]] = {}
+    entries_act_if: ClassVar[Mapping[str, tuple[ActsIf, ...]]] = {}
     """Keys of lists or mappings whose entries can change a run only in some scenarios, with the
     conditions on each entry. The first condition that fails is reported. Inherited like `acts_if`.
     """
@@ -50,18 +50,18 @@ class Settings(BaseModel):
         """Return the JSON Schema, with the places where a key has no effect."""
         schema = handler(core_schema)
         keys = handler.resolve_ref_schema(schema).get("properties", {})
-        for name, condition in cls.conditions().items():
+        for name, conditions in cls.conditions().items():
             if name in keys:
-                keys[name][NO_EFFECT] = condition.text
+                keys[name][NO_EFFECT] = "; or ".join(each.text for each in conditions)
         return schema
 
     @classmethod
-    def conditions(cls) -> dict[str, ActsIf | AllOf]:
+    def conditions(cls) -> dict[str, tuple[ActsIf, ...]]:
         """Return `acts_if` of this class and of its parents."""
         return cls._joined("acts_if")
 
     @classmethod
-    def entry_conditions(cls) -> dict[str, tuple[EntryActsIf, ...]]:
+    def entry_conditions(cls) -> dict[str, tuple[ActsIf, ...]]:
         """Return `entries_act_if` of this class and of its parents."""
         return cls._joined("entries_act_if")
 

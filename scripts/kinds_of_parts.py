@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Literal, get_args, get_origin
 
 from fleetsim.learning.aggregation.settings import AggregatorSettings
-from fleetsim.schema.key_conditions import ActsIf, AllOf
+from fleetsim.schema.key_conditions import ActsIf
 from fleetsim.selectors import KINDS, SelectorSettings
 from fleetsim.settings import Settings
 
@@ -48,7 +48,11 @@ def keys_of(settings: type[Settings]) -> Iterator[Row]:
             text = " ".join(str(field.description).split()).removesuffix(".")
             words = ", ".join(f"`{word}`" for word in options(field.annotation))
             said = f"{text} ({words})" if words else text
-            yield f"`{name}`", default_text(field), said + limits(settings.conditions().get(name))
+            yield (
+                f"`{name}`",
+                default_text(field),
+                said + limits(settings.conditions().get(name, ())),
+            )
 
 
 TABLES: Mapping[str, Callable[[], Iterable[Row]]] = {
@@ -78,10 +82,10 @@ def options(annotation: Any) -> list[str]:
     return [word for part in get_args(annotation) for word in options(part)]
 
 
-def limits(condition: ActsIf | AllOf | None) -> str:
-    """Return when a key has an effect, if not always, from the condition in `acts_if`."""
+def limits(conditions: Iterable[ActsIf]) -> str:
+    """Return when a key has an effect, if not always, from the conditions in `acts_if`."""
     text = ""
-    for one in condition.conditions if isinstance(condition, AllOf) else filter(None, [condition]):
+    for one in conditions:
         alone = re.fullmatch(r"it is of (.+) alone", one.because)
         text += f"; with `{alone[1]}` alone" if alone else f"; without effect where {one.because}"
     return text.replace("True", "true").replace("None", "null")

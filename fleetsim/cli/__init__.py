@@ -13,7 +13,8 @@ and `fleetsim list` do not wait for them.
 - `bundled_files`: The verb `copy`: bundled files for people who installed a wheel.
 - `train_selector`: The verbs `selector train`, `selector show` and `selector break-even`.
 - `user_measurements`: The verbs `trace import` and `device calibrate`.
-- `scenario_options`: The scenario argument and options that verbs share.
+- `scenario_options`: Kinds of values of options that verbs share, and the loading of the scenario.
+- `options`: Arguments and options of the verbs.
 - `terminal`: Consoles, results as text and JSON, messages on stderr.
 - `explain_keys`: The verb `explain`: what a key of a scenario, a study or a search means.
 - `optimize_study`: The verb `study optimize`: a search over keys of a scenario, and its page.

@@ -2,7 +2,7 @@
 
 import shlex
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import Annotated, Any, Final
 
 import typer
@@ -15,6 +15,7 @@ from fleetsim.cli.check_scenario import check_plugin, validate, validate_world
 from fleetsim.cli.explain_keys import explain
 from fleetsim.cli.list_names import fetch, list_, schema, show
 from fleetsim.cli.optimize_study import optimize
+from fleetsim.cli.options import Verb, declared
 from fleetsim.cli.report_runs import compare, report, timeline
 from fleetsim.cli.run_scenario import run, run_app
 from fleetsim.cli.terminal import ended, note, output
@@ -128,7 +129,7 @@ _TRAIN = (
 )
 _BREAK_EVEN = "fedgcs-quick --study learning-selectors-quick --arm fedgcs"
 
-_VERBS: tuple[tuple[typer.Typer, str, Callable[..., None], str], ...] = (
+_VERBS: tuple[tuple[typer.Typer, str, Verb, str], ...] = (
     (app, "run", run, "quickstart --set server.selector.kind=oort"),
     (app, "validate", validate, "my-scenario.yaml"),
     (app, "report", report, "runs/quickstart-1a2b3c4d"),
@@ -157,4 +158,5 @@ _VERBS: tuple[tuple[typer.Typer, str, Callable[..., None], str], ...] = (
 
 for _parent, _path, _verb, _example in _VERBS:
     _words = f"Example: fleetsim {_path} {_example}"
-    _parent.command(_path.rpartition(" ")[2], cls=_Verb, epilog=_words)(_verb)
+    _command = _parent.command(_path.rpartition(" ")[2], cls=_Verb, epilog=_words)
+    _command(declared(_path, _verb))

@@ -48,32 +48,15 @@ def _names(context: typer.Context) -> list[str]:
     return [] if kind is None else bundled.names(FILE_KINDS[kind])
 
 
-NameArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="NAME",
-        help="Bundled name, as `fleetsim list` prints it.",
-        autocompletion=_names,
-    ),
-]
+BundledName = Annotated[str, _names]
 
 
 def copy(
-    kind: Annotated[
-        str,
-        typer.Argument(
-            metavar="KIND",
-            help="scenario, study, device, radio, trace or prices; the plural, too.",
-            autocompletion=lambda: list(FILE_KINDS),
-        ),
-    ],
-    name: NameArgument,
-    dest: Annotated[
-        Path, typer.Argument(metavar="DEST", help="New file, or a folder to copy it into.")
-    ],
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace a file that is there already.")
-    ] = False,
+    kind: Annotated[str, lambda: list(FILE_KINDS)],
+    name: BundledName,
+    dest: Path,
+    *,
+    force: bool = False,
 ) -> None:
     """Copy a bundled file, to change it; of a trace, its folder."""
     from fleetsim.host import paths

@@ -3,21 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from fleetsim.cli.scenario_options import (
-    JsonOption,
-    PluginOption,
-    QuietOption,
-    ScenarioArgument,
-    SeedOption,
-    SetOption,
-    UnsetOption,
-    changes,
-    load,
-)
+from fleetsim.cli.scenario_options import ScenarioName, changes, load
 from fleetsim.cli.terminal import console, output, output_json, say
 from fleetsim.errors import DataError, FaultsError
 from fleetsim.host import paths
@@ -29,16 +17,15 @@ if TYPE_CHECKING:
 
 
 def validate(
-    scenario: ScenarioArgument,
-    seed: SeedOption = None,
-    set_: SetOption = None,
-    unset: UnsetOption = None,
-    plugin: PluginOption = None,
-    full: Annotated[
-        bool, typer.Option("--full", help="Print the whole scenario as YAML, with every default.")
-    ] = False,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
+    scenario: ScenarioName,
+    *,
+    seed: int | None = None,
+    set_: list[str] | None = None,
+    unset: list[str] | None = None,
+    plugin: list[str] | None = None,
+    full: bool = False,
+    as_json: bool = False,
+    quiet: bool = False,
 ) -> None:
     """Check a scenario without running it, and say line by line what it asks for.
 
@@ -143,22 +130,7 @@ def _tried(scenario: Scenario, warnings: list[str]) -> tuple[PreparedTask | None
     return prepared, [f"{prepared.trainer_text}, on the CPU", *weights]
 
 
-def check_plugin(
-    plugin: Annotated[
-        str,
-        typer.Argument(
-            metavar="MODULE:NAME",
-            help="A part of your own, importable from here; KIND=MODULE:NAME where its class does"
-            " not tell its kind.",
-        ),
-    ],
-    set_: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="KEY=VALUE", help="A key of its Settings; may be given many times."
-        ),
-    ] = None,
-) -> None:
+def check_plugin(plugin: str, *, set_: list[str] | None = None) -> None:
     """Check that a plug-in keeps the contract of its kind, without a run."""
     from fleetsim.user import KINDS
     from fleetsim.user.check import check_plugin as check
@@ -168,11 +140,7 @@ def check_plugin(
     output("\n".join([*notes, f"conforms: {plugin} is {KINDS[kind].noun}"]))
 
 
-def validate_world(
-    out: Annotated[Path, typer.Option(help="Folder for the page and its figures.")] = Path(
-        "validation"
-    ),
-) -> None:
+def validate_world(*, out: Path = Path("validation")) -> None:
     """Compare the models with measurements and theory; half a minute.
 
     Writes validation.md and figures: device times, memory, heat, fading, queues and traces, with

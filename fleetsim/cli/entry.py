@@ -48,21 +48,15 @@ def main() -> None:
         if str(fault):
             say(f"error: {_usage(fault)}")
         sys.exit(2)
-    except FaultsError as fault:
+    except (FaultsError, TrackerError, TrainingError) as fault:
         for line in str(fault).split("\n"):
             say(f"error: {line}")
-        sys.exit(2)
+        if isinstance(fault, TrainingError):
+            say("What was recorded is in the run folder; go on with --resume.")
+        sys.exit(2 if isinstance(fault, FaultsError) else 1)
     except MemoryError as fault:
         say(f"error: not enough memory: {fault}; lower fleet.size, the model or the data set")
         sys.exit(2)
-    except TrackerError as fault:
-        say(f"error: {fault}")
-        sys.exit(1)
-    except TrainingError as fault:
-        for line in str(fault).split("\n"):
-            say(f"error: {line}")
-        say("What was recorded is in the run folder; go on with --resume.")
-        sys.exit(1)
     except DivergenceError as fault:
         say(f"error: {fault}; what was recorded is in the run folder")
         sys.exit(1)

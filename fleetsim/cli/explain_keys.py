@@ -3,11 +3,10 @@
 import textwrap
 from collections.abc import Mapping
 from dataclasses import asdict, replace
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import typer
 
-from fleetsim.cli.scenario_options import JsonOption, PluginOption
 from fleetsim.cli.terminal import output, output_json
 from fleetsim.errors import ScenarioError
 from fleetsim.quoting import quoted
@@ -45,18 +44,12 @@ _PAGES = {
 
 
 def explain(
-    key: Annotated[
-        str,
-        typer.Argument(metavar="KEY", help="Path of a key, such as server.deadline_s, or a part."),
-    ] = "",
-    study: Annotated[
-        bool, typer.Option("--study", help="A key of study files; without, of scenarios.")
-    ] = False,
-    search: Annotated[
-        bool, typer.Option("--search", help="A key of search files, for `study optimize`.")
-    ] = False,
-    as_json: JsonOption = False,
-    plugin: PluginOption = None,
+    key: str = "",
+    *,
+    study: bool = False,
+    search: bool = False,
+    as_json: bool = False,
+    plugin: list[str] | None = None,
 ) -> None:
     """Explain a key: its type, range, default and meaning, and where it has no effect."""
     file: FileKind = "search" if search else "study" if study else "scenario"

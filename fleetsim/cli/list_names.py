@@ -9,9 +9,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from fleetsim.cli import train_selector
-from fleetsim.cli.bundled_files import FILE_KINDS, NameArgument, bundled_path, file_kind
+from fleetsim.cli.bundled_files import FILE_KINDS, BundledName, bundled_path, file_kind
 from fleetsim.cli.explain_keys import FileKind, schema_of, table
-from fleetsim.cli.scenario_options import JsonOption, PluginOption
 from fleetsim.cli.terminal import console, output, output_json, wide
 from fleetsim.quoting import quoted
 from fleetsim.schema.spelling import did_you_mean
@@ -34,17 +33,7 @@ def _datasets() -> list[str]:
     return list(REGISTRY)
 
 
-def list_(
-    what: Annotated[
-        str,
-        typer.Argument(
-            metavar="WHAT",
-            help="Subject to list, in the plural or singular; without, the subjects.",
-            autocompletion=_subjects,
-        ),
-    ] = "",
-    as_json: JsonOption = False,
-) -> None:
+def list_(what: Annotated[str, _subjects] = "", *, as_json: bool = False) -> None:
     """List names that scenarios and commands may use."""
     from fleetsim import catalogue
 
@@ -77,18 +66,7 @@ def _subject(word: str) -> str:
     raise typer.BadParameter(f"{quoted(word)} is no kind of name{hint}")
 
 
-def show(
-    kind: Annotated[
-        str,
-        typer.Argument(
-            metavar="KIND",
-            help="A subject of `fleetsim list`, in the singular or plural: device, selector, ...",
-            autocompletion=_subjects,
-        ),
-    ],
-    name: NameArgument,
-    as_json: JsonOption = False,
-) -> None:
+def show(kind: Annotated[str, _subjects], name: BundledName, *, as_json: bool = False) -> None:
     """Show what stands behind a name: a bundled file, or a part with its settings.
 
     Of a trace, its README and the names of its files; of weights, where they come from.
@@ -140,30 +118,12 @@ def _part(subject: str, name: str) -> tuple[dict[str, Any], str]:
     return record, "\n".join([*lines, ""])
 
 
-def schema(
-    what: Annotated[
-        FileKind, typer.Argument(metavar="WHAT", help="Files: scenario, study or search.")
-    ] = "scenario",
-    plugin: PluginOption = None,
-) -> None:
+def schema(what: FileKind = "scenario", *, plugin: list[str] | None = None) -> None:
     """Print the JSON Schema of scenarios, of study or of search files, for editors."""
     output(json.dumps(schema_of(what, plugin), indent=2, sort_keys=True))
 
 
-def fetch(
-    name: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="NAME", help="Data set; --list shows them.", autocompletion=_datasets
-        ),
-    ] = None,
-    list_: Annotated[
-        bool,
-        typer.Option(
-            "--list", help="List the data sets with their sizes, and the folders that have them."
-        ),
-    ] = False,
-) -> None:
+def fetch(name: Annotated[str | None, _datasets] = None, *, list_: bool = False) -> None:
     """Download a data set from its official address and verify its checksums."""
     if (name is None) != list_:
         raise typer.BadParameter("give the NAME of a data set, or --list alone")

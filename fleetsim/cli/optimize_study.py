@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fleetsim import bundled
-from fleetsim.cli.run_study import HomeOption, SetOption, TimeoutOption, WorkersOption
-from fleetsim.cli.scenario_options import PluginOption, UnsetOption, changes
+from fleetsim.cli.scenario_options import changes
 from fleetsim.cli.terminal import console, ended, say, tell
 
 if TYPE_CHECKING:
@@ -21,23 +20,15 @@ if TYPE_CHECKING:
 
 
 def optimize(
-    search: Annotated[
-        str,
-        typer.Argument(
-            metavar="SEARCH",
-            help="A YAML file or the name of a bundled search.",
-            autocompletion=lambda: bundled.names("searches"),
-        ),
-    ],
-    trials: Annotated[
-        int | None, typer.Option(help="Number of trials in all.", min=1, max=10_000)
-    ] = None,
-    set_: SetOption = None,
-    unset: UnsetOption = None,
-    home: HomeOption = Path("runs"),
-    workers: WorkersOption = None,
-    plugin: PluginOption = None,
-    timeout_s: TimeoutOption = None,
+    search: Annotated[str, lambda: bundled.names("searches")],
+    *,
+    trials: int | None = None,
+    set_: list[str] | None = None,
+    unset: list[str] | None = None,
+    home: Path = Path("runs"),
+    workers: int | None = None,
+    plugin: list[str] | None = None,
+    timeout_s: float | None = None,
 ) -> None:
     r"""Search over keys of a scenario for the lowest costs, and write the page of the search.
 

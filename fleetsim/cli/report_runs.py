@@ -1,34 +1,20 @@
 """The verbs `report`, `compare` and `timeline`: pages on runs, and traces for Perfetto."""
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from fleetsim.cli.scenario_options import DpiOption, FormatOption, JsonOption, QuietOption
+from fleetsim.cli.scenario_options import FigureFormat
 from fleetsim.cli.terminal import errors, note, output, output_json
-
-RunsArgument = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders.")]
-PricesOption = Annotated[
-    str | None,
-    typer.Option(help="Prices of joules and hours: a YAML file or a bundled name.", metavar="FILE"),
-]
-TargetOption = Annotated[
-    list[float] | None,
-    typer.Option(
-        help="Accuracy to reach, 0 to 1, such as 0.8; may be given many times.", min=0.0, max=1.0
-    ),
-]
 
 
 def report(
-    runs: RunsArgument,
-    target: TargetOption = None,
-    format_: FormatOption = None,
-    dpi: DpiOption = 300,
-    prices: PricesOption = None,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
+    runs: list[Path],
+    *,
+    target: list[float] | None = None,
+    format_: list[FigureFormat] | None = None,
+    dpi: int = 300,
+    prices: str | None = None,
+    as_json: bool = False,
+    quiet: bool = False,
 ) -> None:
     """Write report.html into run folders, and the figures into their figures/ if asked."""
     del quiet  # there is neither progress nor a note, and stdout has the pages alone
@@ -54,28 +40,18 @@ def report(
 
 
 def compare(
-    runs: RunsArgument,
-    target: TargetOption = None,
-    out: Annotated[Path, typer.Option(help="Folder for the comparison.")] = Path("comparison"),
-    different_worlds: Annotated[
-        bool,
-        typer.Option(
-            "--different-worlds", help="Compare although seed, task or fleet differ; says so."
-        ),
-    ] = False,
-    format_: FormatOption = None,
-    dpi: DpiOption = 300,
-    prices: PricesOption = None,
-    budget_s: Annotated[
-        float | None,
-        typer.Option("--budget-s", help="Time budget of a run; with --budget-j, a score (FedGCS)."),
-    ] = None,
-    budget_j: Annotated[
-        float | None,
-        typer.Option("--budget-j", help="Energy budget of a run; with --budget-s, a score."),
-    ] = None,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
+    runs: list[Path],
+    *,
+    target: list[float] | None = None,
+    out: Path = Path("comparison"),
+    different_worlds: bool = False,
+    format_: list[FigureFormat] | None = None,
+    dpi: int = 300,
+    prices: str | None = None,
+    budget_s: float | None = None,
+    budget_j: float | None = None,
+    as_json: bool = False,
+    quiet: bool = False,
 ) -> None:
     """Overlay runs and tabulate time- and energy-to-accuracy."""
     from fleetsim.record.prices import load
@@ -99,22 +75,7 @@ def compare(
 
 
 def timeline(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")],
-    out: Annotated[
-        Path | None,
-        typer.Option(help="File to write; timeline.pftrace in the run folder unless given."),
-    ] = None,
-    clients: Annotated[
-        str | None,
-        typer.Option(
-            help="Clients that have a track, such as 3,40:49; all with a task unless given."
-            " Power is that of all clients.",
-            metavar="N,A:B...",
-        ),
-    ] = None,
-    rounds: Annotated[
-        str | None, typer.Option(help="First and last round, such as 10:20.", metavar="A:B")
-    ] = None,
+    run: Path, *, out: Path | None = None, clients: str | None = None, rounds: str | None = None
 ) -> None:
     """Write the tasks, rounds and power of a run as a timeline that ui.perfetto.dev opens."""
     from fleetsim.errors import ScenarioError

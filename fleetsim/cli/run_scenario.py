@@ -7,84 +7,37 @@ import os
 import shlex
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
-import typer
-
-from fleetsim import bundled
-from fleetsim.cli.scenario_options import (
-    JsonOption,
-    PluginOption,
-    QuietOption,
-    ScenarioArgument,
-    SeedOption,
-    SetOption,
-    UnsetOption,
-    changes,
-    load,
-)
+from fleetsim.cli.scenario_options import ScenarioName, changes, load
 from fleetsim.cli.terminal import display, ended, note, output, output_json, say, tell
 from fleetsim.host.numerics import VARIABLE, Numerics, one_blas_thread, settle
-from fleetsim.run_settings import RunFolderSettings, help_of
+from fleetsim.run_settings import RunFolderSettings
 
 if TYPE_CHECKING:
     from fleetsim.learning.data.loading import Prefetch
     from fleetsim.record.saved_run import Run
     from fleetsim.scenario import Scenario
 
-_MAX_WORKERS = 1024
-
-AppArgument = Annotated[
-    Path, typer.Argument(metavar="APP_DIR", help="Folder with the app's pyproject.toml.")
-]
-
-OutOption = Annotated[Path | None, typer.Option(help=help_of("out"))]
-ResumeOption = Annotated[bool, typer.Option("--resume", help=help_of("resume"))]
-OtherPlatformOption = Annotated[
-    bool, typer.Option("--allow-other-platform", help=help_of("allow_other_platform"))
-]
-NoReportOption = Annotated[
-    bool,
-    typer.Option("--no-report", help="Write no report.html; `fleetsim report RUN` does so later."),
-]
-
 
 def run(
-    scenario: ScenarioArgument,
-    seed: SeedOption = None,
-    set_: SetOption = None,
-    unset: UnsetOption = None,
-    out: OutOption = None,
-    torch_device: Annotated[
-        Literal["cpu", "cuda"], typer.Option(help=help_of("torch_device"))
-    ] = "cpu",
-    workers: Annotated[
-        int | None, typer.Option(help=help_of("workers"), min=1, max=_MAX_WORKERS)
-    ] = None,
-    numerics: Annotated[
-        Numerics | None,
-        typer.Option(
-            help="portable: the same bytes on every x86-64 processor with AVX2 and FMA, slower;"
-            " fastest unless given, or as FLEETSIM_NUMERICS says."
-        ),
-    ] = None,
-    plugin: PluginOption = None,
-    no_train: Annotated[
-        bool, typer.Option("--no-train", help="Simulate time and energy only; no accuracy.")
-    ] = False,
-    resume: ResumeOption = False,
-    allow_other_platform: OtherPlatformOption = False,
-    tracker: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--tracker",
-            metavar="NAME[=DIR]",
-            help="Tell every round to tensorboard, mlflow or wandb; repeatable.",
-        ),
-    ] = None,
-    no_report: NoReportOption = False,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
+    scenario: ScenarioName,
+    *,
+    seed: int | None = None,
+    set_: list[str] | None = None,
+    unset: list[str] | None = None,
+    out: Path | None = None,
+    torch_device: Literal["cpu", "cuda"] = "cpu",
+    workers: int | None = None,
+    numerics: Numerics | None = None,
+    plugin: list[str] | None = None,
+    no_train: bool = False,
+    resume: bool = False,
+    allow_other_platform: bool = False,
+    tracker: list[str] | None = None,
+    no_report: bool = False,
+    as_json: bool = False,
+    quiet: bool = False,
 ) -> None:
     """Run a scenario and report on it."""
     if numerics is not None:
@@ -121,38 +74,21 @@ def run(
 
 
 def run_app(
-    app: AppArgument,
-    scenario: Annotated[
-        str,
-        typer.Option(
-            "--scenario",
-            metavar="SCENARIO",
-            help="A YAML file or the name of a bundled scenario, for its fleet.",
-            autocompletion=lambda: bundled.names("scenarios"),
-        ),
-    ],
-    run_config: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--run-config",
-            metavar="KEY=VALUE",
-            help="Override a key of the app's configuration; may be given many times.",
-        ),
-    ] = None,
-    seed: SeedOption = None,
-    set_: SetOption = None,
-    unset: UnsetOption = None,
-    out: OutOption = None,
-    resume: ResumeOption = False,
-    allow_other_platform: OtherPlatformOption = False,
-    on_client_error: Annotated[
-        Literal["reply", "stop"],
-        typer.Option(help="Exception of the ClientApp: an error reply, as in Flower, or the end."),
-    ] = "reply",
-    log: Annotated[bool, typer.Option("--log", help="Show Flower's own log, too.")] = False,
-    no_report: NoReportOption = False,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
+    app: Path,
+    *,
+    scenario: ScenarioName,
+    run_config: list[str] | None = None,
+    seed: int | None = None,
+    set_: list[str] | None = None,
+    unset: list[str] | None = None,
+    out: Path | None = None,
+    resume: bool = False,
+    allow_other_platform: bool = False,
+    on_client_error: Literal["reply", "stop"] = "reply",
+    log: bool = False,
+    no_report: bool = False,
+    as_json: bool = False,
+    quiet: bool = False,
 ) -> None:
     """Run a Flower app, which executes its code, on the fleet of a scenario; report on it."""
     from fleetsim.flower import versions

@@ -12,15 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fleetsim import bundled
-from fleetsim.cli.scenario_options import (
-    DpiOption,
-    FormatOption,
-    JsonOption,
-    PluginOption,
-    QuietOption,
-    UnsetOption,
-    changes,
-)
+from fleetsim.cli.scenario_options import FigureFormat, changes
 from fleetsim.cli.terminal import display, ended, note, output, output_json, say, tell, wide
 from fleetsim.errors import FaultsError
 
@@ -32,75 +24,25 @@ if TYPE_CHECKING:
     from fleetsim.studies.run_store import RunStore
     from fleetsim.studies.study import Study
 
-_MAX_WORKERS = 1024
-_MAX_TIMEOUT_S = 1e9
 _FAILED = 1
 
-StudyArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="STUDY",
-        help="A YAML file or the name of a bundled study.",
-        autocompletion=lambda: bundled.names("studies"),
-    ),
-]
-SetOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="KEY=VALUE",
-        help="Override a key of the study file, such as seeds=[1,2], or one of its scenario:"
-        " 'overrides.\"stop.rounds\"=20'; may be given many times.",
-    ),
-]
-HomeOption = Annotated[
-    Path, typer.Option(help="Folder of the runs, which all studies share, and of the pages.")
-]
-VerboseOption = Annotated[
-    bool, typer.Option("--verbose", help="Print every verdict as a sentence, too.")
-]
-WorkersOption = Annotated[
-    int | None,
-    typer.Option(
-        help="Runs at a time, one process each; as many as cores unless given.",
-        min=1,
-        max=_MAX_WORKERS,
-    ),
-]
-TimeoutOption = Annotated[
-    float | None,
-    typer.Option(
-        metavar="SECONDS",
-        help="End a run that takes longer, of host time; it has failed, and the others go on.",
-        min=1.0,
-        max=_MAX_TIMEOUT_S,
-    ),
-]
+StudyName = Annotated[str, lambda: bundled.names("studies")]
 
 
 def run(
-    study: StudyArgument,
-    set_: SetOption = None,
-    unset: UnsetOption = None,
-    home: HomeOption = Path("runs"),
-    workers: WorkersOption = None,
-    dask: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS",
-            help="Carry out the runs on the Dask cluster of this scheduler, such as"
-            # A bracket without the backslash would be taken for markup.
-            " tcp://10.0.0.1:8786; needs fleetsim\\[dask].",
-        ),
-    ] = None,
-    plugin: PluginOption = None,
-    timeout_s: TimeoutOption = None,
-    run_reports: Annotated[
-        bool, typer.Option("--run-reports", help="Write the report of every new run, too.")
-    ] = False,
-    verbose: VerboseOption = False,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
+    study: StudyName,
+    *,
+    set_: list[str] | None = None,
+    unset: list[str] | None = None,
+    home: Path = Path("runs"),
+    workers: int | None = None,
+    dask: str | None = None,
+    plugin: list[str] | None = None,
+    timeout_s: float | None = None,
+    run_reports: bool = False,
+    verbose: bool = False,
+    as_json: bool = False,
+    quiet: bool = False,
 ) -> None:
     """Carry out the runs of a study that are missing, and write its page.
 
@@ -141,12 +83,13 @@ def run(
 
 
 def status(
-    study: StudyArgument,
-    set_: SetOption = None,
-    unset: UnsetOption = None,
-    home: HomeOption = Path("runs"),
-    plugin: PluginOption = None,
-    as_json: JsonOption = False,
+    study: StudyName,
+    *,
+    set_: list[str] | None = None,
+    unset: list[str] | None = None,
+    home: Path = Path("runs"),
+    plugin: list[str] | None = None,
+    as_json: bool = False,
 ) -> None:
     """Check a study file, and count its runs that are complete and begun; name the failed ones.
 
@@ -193,32 +136,21 @@ def status(
 
 
 def report(
-    study: StudyArgument,
-    set_: SetOption = None,
-    unset: UnsetOption = None,
-    home: HomeOption = Path("runs"),
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for the page; HOME/studies/NAME unless given.")
-    ] = None,
-    format_: FormatOption = None,
-    dpi: DpiOption = 300,
-    width: Annotated[
-        float,
-        typer.Option(
-            metavar="IN",
-            help="Width of figure files in inches: 3.5 a column, 7 two.",
-            min=2,
-            max=14,
-        ),
-    ] = 3.5,
-    latex: Annotated[bool, typer.Option("--latex", help="Write tables for LaTeX, too.")] = False,
-    latex_std: Annotated[
-        bool, typer.Option("--latex-std", help="The same with standard deviations, not intervals.")
-    ] = False,
-    plugin: PluginOption = None,
-    verbose: VerboseOption = False,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
+    study: StudyName,
+    *,
+    set_: list[str] | None = None,
+    unset: list[str] | None = None,
+    home: Path = Path("runs"),
+    out: Path | None = None,
+    format_: list[FigureFormat] | None = None,
+    dpi: int = 300,
+    width: float = 3.5,
+    latex: bool = False,
+    latex_std: bool = False,
+    plugin: list[str] | None = None,
+    verbose: bool = False,
+    as_json: bool = False,
+    quiet: bool = False,
 ) -> None:
     """Write the page and the tables of a study from the runs that are complete.
 

@@ -1,12 +1,10 @@
-"""The scenario argument and options that verbs share, and the loading of the scenario."""
+"""Kinds of values of options that verbs share, and the loading of the scenario."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
-
-import typer
 
 from fleetsim import bundled
 from fleetsim.cli.terminal import say
@@ -17,62 +15,10 @@ if TYPE_CHECKING:
 
     Changes = Sequence[str | Override]
 
-_MAX_SEED = 2**63 - 1
-
-
 # Typer takes no list of literals.
 FigureFormat = StrEnum("FigureFormat", ["PDF", "PNG", "SVG"])
 
-ScenarioArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="SCENARIO",
-        help="A YAML file or the name of a bundled scenario.",
-        autocompletion=lambda: bundled.names("scenarios"),
-    ),
-]
-SeedOption = Annotated[
-    int | None, typer.Option(help="Replaces the scenario's seed.", min=0, max=_MAX_SEED)
-]
-SetOption = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Override a key; may be given many times."),
-]
-UnsetOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--unset",
-        metavar="KEY",
-        help="Remove a key of the file, so that its default holds; before --set; may be given many"
-        " times.",
-    ),
-]
-JsonOption = Annotated[
-    bool,
-    typer.Option("--json", help="Print the result as JSON alone, for scripts: docs/commands.md."),
-]
-QuietOption = Annotated[
-    bool,
-    typer.Option("--quiet", "-q", help="No progress, no notes; on stdout alone what was written."),
-]
-FormatOption = Annotated[
-    list[FigureFormat] | None,
-    typer.Option(
-        "--format", help="Write the figures as such files too, as --format pdf --format png."
-    ),
-]
-DpiOption = Annotated[
-    int,
-    typer.Option(help="Dots per inch of PNG files, as --format png --dpi 600.", min=50, max=1200),
-]
-PluginOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="A part of your own, importable from here: a selector, an aggregator, ...; may be"
-        " given many times. KIND=MODULE:NAME where its class does not tell its kind.",
-        metavar="MODULE:NAME",
-    ),
-]
+ScenarioName = Annotated[str, lambda: bundled.names("scenarios")]
 
 
 def changes(set_: list[str] | None, unset: list[str] | None) -> Changes:

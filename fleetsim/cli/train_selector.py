@@ -5,11 +5,11 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
 import typer
 
-from fleetsim.cli.scenario_options import SetOption, UnsetOption, changes
+from fleetsim.cli.scenario_options import changes
 from fleetsim.cli.terminal import console, say, tell
 from fleetsim.host import paths
 
@@ -18,54 +18,25 @@ if TYPE_CHECKING:
     from fleetsim.selector_training.episodes import Episode
     from fleetsim.selector_training.record_training import FleetFit, RecordRequest
 
-_MAX_EPISODES = 1_000_000
-_MAX_WORKERS = 1024
 _FROM_RECORDS = "fedgcs"
-
-FileArgument = Annotated[
-    str, typer.Argument(metavar="FILE", help="A weight file or the name of a bundled one.")
-]
-HomeOption = Annotated[Path, typer.Option(help="Folder of the runs of studies.")]
 
 
 def train(
-    kind: Annotated[str, typer.Argument(metavar="KIND", help="favor, fedmarl, autofl or fedgcs.")],
-    out: Annotated[Path, typer.Option(help="The weight file to write, FILE.safetensors.")],
-    scenario: Annotated[
-        str | None, typer.Option(help="Scenario of every episode: a YAML file or a bundled name.")
-    ] = None,
-    episodes: Annotated[
-        int, typer.Option(help="Number of episodes.", min=1, max=_MAX_EPISODES)
-    ] = 100,
-    first_seed: Annotated[
-        int, typer.Option(help="Seed of the first episode; the next one has the next.", min=0)
-    ] = 1_000_001,
-    records: Annotated[
-        str | None, typer.Option(metavar="STUDY", help="Study whose runs are the records (fedgcs).")
-    ] = None,
-    form: Annotated[
-        Literal["round", "run"],
-        typer.Option(help="A record is a round, or a whole run of a fixed set."),
-    ] = "round",
-    arm: Annotated[
-        list[str] | None,
-        typer.Option(help="Arm whose runs are records; all unless given, may be given many times."),
-    ] = None,
-    per_arm: Annotated[
-        int | None, typer.Option(help="Records of each arm and fleet; all unless given.", min=1)
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of a fit to records.", min=0)] = 1,
-    set_: SetOption = None,
-    unset: UnsetOption = None,
-    home: HomeOption = Path("runs"),
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            help="Processes that train models; one for every core unless given.",
-            min=1,
-            max=_MAX_WORKERS,
-        ),
-    ] = None,
+    kind: str,
+    *,
+    out: Path,
+    scenario: str | None = None,
+    episodes: int = 100,
+    first_seed: int = 1_000_001,
+    records: str | None = None,
+    form: Literal["round", "run"] = "round",
+    arm: list[str] | None = None,
+    per_arm: int | None = None,
+    seed: int = 1,
+    set_: list[str] | None = None,
+    unset: list[str] | None = None,
+    home: Path = Path("runs"),
+    workers: int | None = None,
 ) -> None:
     """Train a selector before it is used, and write its weights.
 
@@ -91,7 +62,7 @@ def train(
     say(f"weights: {out}")
 
 
-def show(file: FileArgument) -> None:
+def show(file: str) -> None:
     """Show where the weights of a file come from, and what they cost."""
     from fleetsim.selector_training.break_even import facts_by_clients
     from fleetsim.selectors.learned_weights import read_weights
@@ -107,16 +78,13 @@ def show(file: FileArgument) -> None:
 
 
 def break_even(
-    file: FileArgument,
-    study: Annotated[str, typer.Option(help="Study with an arm that uses the weights.")],
-    arm: Annotated[str, typer.Option(help="The arm that uses the weights.")],
-    baseline: Annotated[
-        str | None, typer.Option(help="Arm to compare with; that of the study unless given.")
-    ] = None,
-    server_w: Annotated[
-        float, typer.Option(help="Power of the machine that fits to records, W.", min=0.0)
-    ] = 100.0,
-    home: HomeOption = Path("runs"),
+    file: str,
+    *,
+    study: str,
+    arm: str,
+    baseline: str | None = None,
+    server_w: float = 100.0,
+    home: Path = Path("runs"),
 ) -> None:
     """Compare what training cost with what a run saves: runs to break even."""
     from fleetsim.selector_training.break_even import break_even as rows_of

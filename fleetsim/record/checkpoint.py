@@ -2,7 +2,7 @@
 
 docs/outputs.md describes the files. A checkpoint is made in this order, every file atomically:
 
-1. new segments `rounds-FIRST-LAST.arrow` and `tasks-FIRST-LAST.arrow` (numbers of rows from 0);
+1. new segments `rounds-FIRST-LAST.parquet` and `tasks-FIRST-LAST.parquet` (rows from 0);
 2. a new segment `clients-ROUNDS.npz` of the clients that changed since the segment before;
 3. `state-ROUNDS.npz`, all other state after that many rounds;
 4. `latest.json`, which makes them valid;
@@ -42,13 +42,13 @@ RowTable = Literal["rounds", "tasks"]
 ROW_TABLES: tuple[RowTable, ...] = ("rounds", "tasks")
 FOLDER = "checkpoint"
 LATEST = "latest.json"
-_FORMAT = 5
+_FORMAT = 6
 _NPZ_FAULTS = (
     *(zipfile.BadZipFile, ValueError, TypeError, SyntaxError, KeyError, EOFError, OverflowError),
     *(NotImplementedError, RuntimeError, MemoryError, struct.error, tokenize.TokenError),
 )
 """Exceptions about a damaged archive, or a header that numpy did not write."""
-_OURS = re.compile(r"(?:rounds|tasks)-\d+-\d+\.arrow|(?:clients|state)-\d+\.npz")
+_OURS = re.compile(r"(?:rounds|tasks)-\d+-\d+\.(?:parquet|arrow)|(?:clients|state)-\d+\.npz")
 
 
 class SavedFile(Settings):
@@ -67,7 +67,7 @@ class Segment(SavedFile):
     @staticmethod
     def file_of(name: RowTable, first_row: int, num_rows: int) -> str:
         """Return the name of the file that holds these rows of a table."""
-        return f"{name}-{first_row}-{first_row + num_rows - 1}.arrow"
+        return f"{name}-{first_row}-{first_row + num_rows - 1}.parquet"
 
 
 class ClientSegment(SavedFile):
@@ -80,7 +80,7 @@ class ClientSegment(SavedFile):
 class Latest(Settings):
     """Content of `latest.json`: all files of a checkpoint folder that count."""
 
-    format: Literal[5] = 5
+    format: Literal[6] = 6
     run: RunIdentity
     """The run whose checkpoint it is."""
     state: SavedFile
@@ -167,14 +167,8 @@ def read_latest(folder: Path, run: RunIdentity) -> Latest | None:
             return None
     data = atomic_files.read_json(path, hint=_hint(folder))
     if isinstance(data.get("format"), int) and data["format"] < _FORMAT:
-        raise DataError(
-            f"{path}: was made by an older fleetsim, which did not say of which run it is;"
-            f" {_hint(folder)}"
-        )
-    try:
-        latest = faults.check(Latest, Document(data, str(path)), DataError)
-    except DataError as cause:
-        raise DataError(*(f"{line}; {_hint(folder)}" for line in cause.faults)) from None
+        raise DataError(f"{path}: was made by an older fleetsim, in another form; {_hint(folder)}")
+    latest = faults.check(Latest, Document(data, str(path)), DataError, hint=_hint(folder))
     others = ", ".join(run.differences(latest.run))
     fault = f"is the checkpoint of another run: {others}" if others else _contradiction(latest)
     if fault:
@@ -258,7 +252,7 @@ def _extended(
         parts.insert(0, _read_segment(folder, name, kept.pop()))
     first_row = sum(segment.num_rows for segment in kept)
     file = Segment.file_of(name, first_row, num_rows)
-    saved = _write(folder, file, tables.pack(tables.concat(name, parts)))
+    saved = _write(folder, file, tables.encode(tables.concat(name, parts), is_published=False))
     return (*kept, Segment(**saved, first_row=first_row, num_rows=num_rows))
 
 
@@ -290,13 +284,12 @@ def _read(folder: Path, saved: SavedFile) -> bytes:
 
 
 def _read_segment(folder: Path, name: RowTable, segment: Segment) -> pa.Table:
-    return tables.unpack(
-        _read(folder, segment),
-        name,
-        num_rows=segment.num_rows,
-        source=str(folder / segment.file),
-        hint=_hint(folder),
-    )
+    source = str(folder / segment.file)
+    table = tables.decode(_read(folder, segment), name, source=source, hint=_hint(folder))
+    if table.num_rows != segment.num_rows:
+        message = f"holds {table.num_rows} rows and not {segment.num_rows}"
+        raise DataError(f"{source}: {message}; {_hint(folder)}")
+    return table
 
 
 def _read_npz(folder: Path, saved: SavedFile) -> State:

@@ -5,7 +5,6 @@ An unfinished run has its rounds and tasks in its last checkpoint.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -78,10 +77,7 @@ class _Recorded(dict[str, Any]):
 def recorded(document: Document, hint: str) -> dict[str, Any]:
     """Return plain data of which a missing key, or one of another type, is an error of the file."""
     hint = f"restore the file, or {hint}"
-    try:
-        faults.check(_ScenarioKeys, document, DataError)
-    except DataError as fault:
-        raise DataError(*(f"{line}; {hint}" for line in fault.faults)) from None
+    faults.check(_ScenarioKeys, document, DataError, hint=hint)
     return _with_place(document.data, document.source, hint)
 
 
@@ -94,64 +90,56 @@ def _with_place(data: dict[str, Any], place: str, hint: str) -> dict[str, Any]:
     return result
 
 
-@dataclass(frozen=True)
-class SavedTables:
-    """The tables of one run folder."""
-
-    folder: Path
-    manifest: Manifest
-
-    def rows(self, name: checkpoint.RowTable) -> pd.DataFrame:
-        """Return the rounds or tasks, as far as they are saved."""
-        status = self.manifest.status
-        # Without a digest nothing says that a table is of this run; its checkpoint does.
-        has_digest = name in (self.manifest.table_digests or ())
-        is_whole = status == "done" or (
-            status != "running" and has_digest and paths.is_file(self._path(name))
+def rows(folder: Path, manifest: Manifest, name: checkpoint.RowTable) -> pd.DataFrame:
+    """Return the rounds or tasks of a run, as far as they are saved."""
+    status = manifest.status
+    # Without a digest nothing says that a table is of this run; its checkpoint does.
+    has_digest = name in (manifest.table_digests or ())
+    is_whole = status == "done" or (
+        status != "running" and has_digest and paths.is_file(folder / f"{name}.parquet")
+    )
+    if is_whole:
+        return tables.to_frame(_read(folder, manifest, name, RUN_AGAIN))
+    saved = folder / checkpoint.FOLDER
+    latest = checkpoint.read_latest(saved, manifest.identity)
+    if latest is None:
+        raise DataError(
+            f"{folder}: the run is {status} and nothing is saved yet; go on with --resume"
         )
-        if is_whole:
-            return tables.to_frame(self._read(name, RUN_AGAIN))
-        saved = self.folder / checkpoint.FOLDER
-        latest = checkpoint.read_latest(saved, self.manifest.identity)
-        if latest is None:
-            raise DataError(
-                f"{self.folder}: the run is {status} and nothing is saved yet; go on with --resume"
-            )
-        rows = checkpoint.read_rows(saved, latest, name)
-        return tables.to_frame(tables.without_unused(name, rows))
+    of_run = checkpoint.read_rows(saved, latest, name)
+    return tables.to_frame(tables.without_unused(name, of_run))
 
-    def clients(self) -> pd.DataFrame:
-        """Return the clients."""
-        hint = RUN_AGAIN
-        if self.manifest.status != "done":
-            hint = f"the run is {self.manifest.status}, finish it with --resume"
-        return tables.to_frame(self._read("clients", hint))
 
-    def _path(self, name: tables.TableName) -> Path:
-        return self.folder / f"{name}.parquet"
+def clients(folder: Path, manifest: Manifest) -> pd.DataFrame:
+    """Return the clients of a run."""
+    hint = RUN_AGAIN
+    if manifest.status != "done":
+        hint = f"the run is {manifest.status}, finish it with --resume"
+    return tables.to_frame(_read(folder, manifest, "clients", hint))
 
-    def _read(self, name: tables.TableName, hint: str) -> pa.Table:
-        """Return a table as the run wrote it."""
-        path = self._path(name)
-        table = tables.read(path, name, hint=hint)
-        written = self.manifest.table_digests
-        if written is None:
-            self._require_whole()
-        elif tables.digest({str(name): table}) != written.get(name):
-            raise DataError(
-                f"{path}: was changed after the run, its digest is not the one in"
-                f" {MANIFEST}; restore the file, or {RUN_AGAIN}"
-            )
-        return table
 
-    def _require_whole(self) -> None:
-        """Check the digest of all tables together, where an older run has none of each."""
-        if self.manifest.digest is None:
-            return
-        names = get_args(tables.TableName)
-        of_run = {name: tables.read(self._path(name), name, hint=RUN_AGAIN) for name in names}
-        if tables.digest(of_run) != self.manifest.digest:
-            raise DataError(
-                f"{self.folder}: a table was changed after the run, their digest is not the one in"
-                f" {MANIFEST}; restore the files, or {RUN_AGAIN}"
-            )
+def _read(folder: Path, manifest: Manifest, name: tables.TableName, hint: str) -> pa.Table:
+    """Return a table as the run wrote it."""
+    path = folder / f"{name}.parquet"
+    table = tables.read(path, name, hint=hint)
+    if manifest.table_digests is None:
+        _require_whole(folder, manifest)
+    elif tables.digest({str(name): table}) != manifest.table_digests.get(name):
+        raise DataError(
+            f"{path}: was changed after the run, its digest is not the one in"
+            f" {MANIFEST}; restore the file, or {RUN_AGAIN}"
+        )
+    return table
+
+
+def _require_whole(folder: Path, manifest: Manifest) -> None:
+    """Check the digest of all tables together, where an older run has none of each."""
+    if manifest.digest is None:
+        return
+    names = get_args(tables.TableName)
+    of_run = {name: tables.read(folder / f"{name}.parquet", name, hint=RUN_AGAIN) for name in names}
+    if tables.digest(of_run) != manifest.digest:
+        raise DataError(
+            f"{folder}: a table was changed after the run, their digest is not the one in"
+            f" {MANIFEST}; restore the files, or {RUN_AGAIN}"
+        )

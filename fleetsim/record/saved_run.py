@@ -16,12 +16,10 @@ import numpy as np
 from fleetsim.contracts import FloatArray, IntArray, Outcome, Purpose
 from fleetsim.errors import DataError
 from fleetsim.host import paths
-from fleetsim.record import run_folder, run_views
+from fleetsim.record import run_folder, run_views, saved_content
 from fleetsim.record.manifest import MANIFEST, Manifest, read_manifest
 from fleetsim.record.measures import cost_to_target, ledger, selection_measures
-from fleetsim.record.measures import diagnostics as selector_diagnostics
-from fleetsim.record.measures.comprehensive_score import comprehensive_score
-from fleetsim.record.saved_content import RUN_AGAIN, SavedTables, recorded
+from fleetsim.record.saved_content import RUN_AGAIN, recorded
 from fleetsim.schema import strict_yaml
 from fleetsim.schema.overrides import scenario_hash
 
@@ -67,17 +65,17 @@ class Run:
     @cached_property
     def rounds(self) -> pd.DataFrame:
         """Rounds table, one row per round in order; null is NaN."""
-        return self._saved.rows("rounds")
+        return saved_content.rows(self.folder, self.manifest, "rounds")
 
     @cached_property
     def tasks(self) -> pd.DataFrame:
         """Tasks table, one row per task in the order of recording; null is NaN."""
-        return self._saved.rows("tasks")
+        return saved_content.rows(self.folder, self.manifest, "tasks")
 
     @cached_property
     def clients(self) -> pd.DataFrame:
         """Clients table, one row per client in the order of their numbers; null is NaN."""
-        return self._saved.clients()
+        return saved_content.clients(self.folder, self.manifest)
 
     @cached_property
     def recorded_tasks(self) -> pd.DataFrame:
@@ -247,7 +245,7 @@ class Run:
             ValueError: a budget is not above 0.
         """
         accuracy = self._accuracy[~np.isnan(self._accuracy)][-1:]
-        score = comprehensive_score(
+        score = selection_measures.comprehensive_score(
             accuracy,
             self.rounds["finished_at_s"].to_numpy(dtype=np.float64)[-1:],
             self.rounds["energy_total_j"].to_numpy(dtype=np.float64)[-1:],
@@ -277,7 +275,7 @@ class Run:
             return None
         rounds = self.rounds
         latency_s = rounds["finished_at_s"] - rounds["started_at_s"] - rounds["idle_s"]
-        return comprehensive_score(
+        return selection_measures.comprehensive_score(
             self._accuracy,
             latency_s.to_numpy(dtype=np.float64),
             rounds["energy_j"].to_numpy(dtype=np.float64),
@@ -318,7 +316,7 @@ class Run:
         Raises:
             DataError: a text of the rounds table is none of such numbers.
         """
-        return selector_diagnostics.diagnostics(self.rounds, run=str(self.folder))
+        return selection_measures.diagnostics(self.rounds, run=str(self.folder))
 
     def ledger(self) -> pd.DataFrame:
         """Return the energy ledger, see docs/outputs.md.
@@ -352,7 +350,8 @@ class Run:
         Raises:
             DataError: the run has no such figure, or a table is missing or damaged.
         """
-        return run_views.views().figure(self, name)
+        drawn: Figure = run_views.views().figure(self, name)
+        return drawn
 
     def __repr__(self) -> str:
         manifest = self.manifest
@@ -362,11 +361,8 @@ class Run:
 
     def _repr_html_(self) -> str:
         """Return the summary that a notebook shows."""
-        return run_views.views().html(self)
-
-    @cached_property
-    def _saved(self) -> SavedTables:
-        return SavedTables(self.folder, self.manifest)
+        shown: str = run_views.views().html(self)
+        return shown
 
     @cached_property
     def _accuracy(self) -> FloatArray:

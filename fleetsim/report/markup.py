@@ -10,11 +10,13 @@ import base64
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any, TypeVar
 
 import jinja2
+import yaml
 from markupsafe import Markup
 
 from fleetsim.record import atomic_files
@@ -63,6 +65,14 @@ class Picture:
 def style() -> str:
     """Return the style of all pages."""
     return (resources.files("fleetsim.report") / "style.css").read_text("utf-8")
+
+
+@cache
+def captions(folder: str) -> dict[str, Any]:
+    """Return the captions in `captions.yaml` of a folder of the package, by what they explain."""
+    text = (resources.files("fleetsim") / folder / "captions.yaml").read_text("utf-8")
+    known: dict[str, Any] = yaml.safe_load(text)
+    return known
 
 
 def digest(text: str) -> str:

@@ -6,7 +6,6 @@
 - `contradictions`: Contradictions between the parts of a scenario.
 - `samples`: Samples of the clients of a scenario.
 - `inert_keys`: Keys of a scenario, and entries of its lists.
-- `facts`: Facts of one scenario that decide which keys have an effect.
 - `warning_lines`: Warnings about a scenario that can run but may not be what its user meant.
 - `outline`: Outline of a scenario: task, fleet, network, server and end, one line each.
 """

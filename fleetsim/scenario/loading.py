@@ -18,8 +18,7 @@ from fleetsim.learning.data.folder import FolderSettings
 from fleetsim.quoting import MAX_LINES, listed, quoted
 from fleetsim.scenario import named_files
 from fleetsim.scenario.contradictions import contradictions, without_wifi
-from fleetsim.scenario.facts import ScenarioFacts
-from fleetsim.scenario.inert_keys import inert_keys
+from fleetsim.scenario.inert_keys import ScenarioFacts, inert_keys
 from fleetsim.scenario.samples import too_few_samples
 from fleetsim.scenario.settings import BufferedServerSettings, Scenario, class_with
 from fleetsim.schema import faults, strict_yaml

@@ -79,14 +79,20 @@ def at(key_path: KeyPath, message: str) -> PydanticCustomError:
     return PydanticCustomError("at", "{message}", {"message": message, "key_path": key_path})
 
 
-def check(model: type[M], document: Document, error: InputError = ScenarioError) -> M:
-    """Return a document as an object of its settings class, or raise one line per fault."""
+def check(
+    model: type[M], document: Document, error: InputError = ScenarioError, *, hint: str = ""
+) -> M:
+    """Return a document as an object of its settings class, or raise one line per fault.
+
+    Each line ends with the hint, if there is one.
+    """
     try:
         # As JSON, because pydantic's strict mode takes lists for tuples and text for enums there.
         return model.model_validate_json(json.dumps(document.data), strict=True)
     except ValidationError as cause:
         errors = cause.errors(include_url=False)
-    raise error(*_lines(model, document, errors))
+    end = f"; {hint}" if hint else ""
+    raise error(*(f"{line}{end}" for line in _lines(model, document, errors)))
 
 
 @dataclass(frozen=True, slots=True)

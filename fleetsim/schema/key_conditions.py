@@ -4,119 +4,39 @@ A settings class names them beside its fields, as `acts_if` for keys and `entrie
 entries of lists and mappings. `fleetsim.scenario.inert_keys` reports what does not hold.
 """
 
-# `fleetsim.scenario.facts` describes the facts.
-# ruff: noqa: D102
-
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
-
-class Facts(Protocol):
-    """Facts of the whole scenario; `fleetsim.scenario.facts.ScenarioFacts` finds them out."""
-
-    @property
-    def names_people(self) -> bool: ...
-    @property
-    def has_people(self) -> bool: ...
-    @property
-    def has_metered(self) -> bool: ...
-    @property
-    def has_cellular(self) -> bool: ...
-    @property
-    def has_unmetered(self) -> bool: ...
-    @property
-    def has_wifi(self) -> bool: ...
-    @property
-    def has_wireless(self) -> bool: ...
-    @property
-    def has_batteries(self) -> bool: ...
-    @property
-    def has_distances(self) -> bool: ...
-    @property
-    def is_buffered(self) -> bool: ...
-    @property
-    def can_train(self) -> bool: ...
-    @property
-    def checks_memory(self) -> bool: ...
-    @property
-    def device_kinds(self) -> frozenset[str]: ...
-    @property
-    def assigned_devices(self) -> frozenset[str]: ...
-    @property
-    def battery_devices(self) -> frozenset[str]: ...
-    @property
-    def figure_marks(self) -> frozenset[str]: ...
-    @property
-    def least_ram_gib(self) -> float: ...
-    @property
-    def last_round(self) -> int: ...
-    @property
-    def partition(self) -> str: ...
+Facts = Any
+"""Facts of the whole scenario, which a package above finds out: `fleetsim.scenario.inert_keys`."""
 
 
 @dataclass(frozen=True)
 class ActsIf:
-    """A condition on a key, the reason why the key has no effect without it, and the hint."""
+    """A condition on a key, or on each entry of a list or mapping, with the message without it."""
 
     holds: Callable[[Any, Facts], bool]
-    """Test of the settings object that holds the key, and of the scenario."""
+    """Test of the settings object that holds the key, or of the entry (of a mapping: its key), and
+    of the scenario."""
     because: str
+    """Reason why it has no effect; `{entry}` is replaced by the entry."""
     hint: str
+    """Hint, with `{entry}` replaced likewise. Empty: only to leave the entry out."""
+    is_refused: bool = False
+    """True if no other key can give the entry an effect: the scenario is refused."""
 
     @property
     def text(self) -> str:
         """Place where the key has no effect, and the hint."""
         return f"{self.because}; {self.hint}"
 
-    def unmet(self, settings: Any, facts: Facts) -> ActsIf | None:
-        """Return the condition if it does not hold, else None."""
-        return None if self.holds(settings, facts) else self
 
-
-@dataclass(frozen=True)
-class AllOf:
-    """Several conditions that must all hold."""
-
-    conditions: tuple[ActsIf, ...]
-
-    @property
-    def text(self) -> str:
-        """Places where the key has no effect, each with its hint."""
-        return "; or ".join(each.text for each in self.conditions)
-
-    def unmet(self, settings: Any, facts: Facts) -> ActsIf | None:
-        """Return the first condition that does not hold; None if all hold."""
-        return next((each for each in self.conditions if not each.holds(settings, facts)), None)
-
-
-@dataclass(frozen=True)
-class EntryActsIf:
-    """A condition on each entry of a list or mapping, with the message where it does not hold."""
-
-    holds: Callable[[Any, Facts], bool]
-    """Test of the entry (of a mapping: its key), and of the scenario."""
-    because: str
-    """Reason why the entry has no effect; `{entry}` is replaced by the entry."""
-    hint: str
-    """Hint, with `{entry}` replaced likewise. Empty: only to leave the entry out."""
-    is_refused: bool = False
-    """True if no other key can give the entry an effect: the scenario is refused."""
-
-
-_Condition = TypeVar("_Condition")
-
-
-def by_key(**conditions: _Condition) -> Mapping[str, _Condition]:
-    """Return conditions by the names of fields."""
-    return conditions
-
-
-def all_of(*conditions: ActsIf) -> AllOf:
-    """Join conditions; the message is that of the first that does not hold."""
-    return AllOf(conditions)
+def by_key(**conditions: ActsIf | tuple[ActsIf, ...]) -> Mapping[str, tuple[ActsIf, ...]]:
+    """Return conditions, one or several that must all hold, by the names of fields."""
+    return {key: each if isinstance(each, tuple) else (each,) for key, each in conditions.items()}
 
 
 def beside(key: str, *values: object) -> ActsIf:
@@ -216,23 +136,23 @@ def device_kind(kind: str) -> ActsIf:
     )
 
 
-KIND_IN_FLEET = EntryActsIf(
+KIND_IN_FLEET = ActsIf(
     lambda kind, facts: kind in facts.device_kinds,
     "the fleet has no {entry}",
     "add a {entry} to fleet.devices",
 )
-ASSIGNED_DEVICE = EntryActsIf(
+ASSIGNED_DEVICE = ActsIf(
     lambda device, facts: device in facts.assigned_devices,
     "its share in fleet.devices is so small that no client has this device",
     "raise that or fleet.size",
 )
-HAS_BATTERY = EntryActsIf(
+HAS_BATTERY = ActsIf(
     lambda device, facts: device in facts.battery_devices,
     "has no battery to charge",
     "",
     is_refused=True,
 )
-BEFORE_LAST_ROUND = EntryActsIf(
+BEFORE_LAST_ROUND = ActsIf(
     lambda round_, facts: round_ < facts.last_round,
     "no round follows it, as the run ends with stop.rounds at the latest",
     "raise stop.rounds",

@@ -11,7 +11,7 @@ from fleetsim.contracts import ClientColumns, EndedRun, State, StopReason
 from fleetsim.errors import DataError
 from fleetsim.host.termination import Terminated
 from fleetsim.record import checkpoint
-from fleetsim.record.failures import RunHistory, failures
+from fleetsim.record.failures import failures, read_tables
 from fleetsim.record.manifest import Manifest, PlatformRecord, read_manifest, write_manifest
 from fleetsim.record.recorder import RunRecorder
 from fleetsim.record.resumption import with_platform
@@ -123,7 +123,7 @@ def run_recorded(
         following.cut_short(EndedRun(folder, "failed", message, None), fault)
         raise
     result = failures(
-        RunHistory.read(folder),
+        *read_tables(folder),
         baseline=manifest.baseline,
         stop_rule=reason.rule,
         stop_text=reason.text,

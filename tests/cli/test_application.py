@@ -1,6 +1,9 @@
 """The command line as a user meets it."""
 
 import json
+import tomllib
+from importlib import resources
+from typing import Any
 
 import pytest
 from typer.main import get_command
@@ -38,6 +41,21 @@ def test_the_help_of_every_command_ends_with_an_example(path):
     assert begin
     assert example.startswith(" ".join(path))
     assert unknown_names(begin + " ".join(example.split())) == []
+
+
+def test_every_parameter_has_its_help_and_every_row_of_the_table_its_parameter():
+    tables = tomllib.loads((resources.files("fleetsim.cli") / "options.toml").read_text("utf-8"))
+    used = set()
+    for path in COMMANDS:
+        command: Any = get_command(app)
+        for name in path:
+            command = command.commands[name]
+        assert [each.name for each in command.params if not each.help] == []
+        for name in (each.name.strip("_") for each in command.params):
+            owners = (" ".join(path), path[0], "shared")
+            used |= {next(((at, name) for at in owners if name in tables.get(at, ())), None)}
+
+    assert {(at, name) for at, rows in tables.items() for name in rows} == used - {None}
 
 
 def test_the_version_is_that_of_the_package():

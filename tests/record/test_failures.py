@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from markupsafe import escape
 
@@ -11,7 +12,7 @@ from fleetsim import simulate
 from fleetsim.errors import DivergenceError
 from fleetsim.learning.aggregation.asynchronous import FedBuffSettings
 from fleetsim.learning.aggregation.fedavg import FedAvgSettings
-from fleetsim.record.failures import Baseline, RunHistory, failures
+from fleetsim.record.failures import Baseline, failures
 from fleetsim.record.saved_run import open_run
 from fleetsim.report.pages import run_page, summary
 from fleetsim.scenario import load
@@ -30,18 +31,22 @@ def failures_of(accuracy=GOOD, loss=None, outcomes=None, aggregated=True, cohort
     """Failures of a run of two train tasks a round, with the outcomes and clients of each."""
     num_rounds = len(accuracy)
     outcomes = outcomes or [ALL] * num_rounds
-    history = RunHistory(
-        accuracy=np.array(accuracy, dtype=np.float64),
-        loss=np.array(loss or [1.0] * num_rounds, dtype=np.float64),
-        num_eligible=np.full(num_rounds, ending.pop("num_eligible", 8)),
-        num_delivered=np.array([pair.count("delivered") for pair in outcomes]),
-        aggregated=np.full(num_rounds, aggregated),
-        task_round=np.repeat(np.arange(1, num_rounds + 1), 2),
-        client=np.array(cohorts or [(n, n + 1) for n in range(num_rounds)]).ravel(),
-        outcome=np.array(outcomes).ravel(),
-    )
+    columns = {
+        "round": range(1, num_rounds + 1),
+        "accuracy": np.array(accuracy, dtype=np.float64),
+        "loss": np.array(loss or [1.0] * num_rounds, dtype=np.float64),
+        "num_eligible": ending.pop("num_eligible", 8),
+        "num_delivered": [pair.count("delivered") for pair in outcomes],
+        "aggregated": aggregated,
+    }
+    tasks = {
+        "round": np.repeat(np.arange(1, num_rounds + 1), 2),
+        "client": np.array(cohorts or [(n, n + 1) for n in range(num_rounds)]).ravel(),
+        "outcome": np.array(outcomes).ravel(),
+    }
     usual: dict[str, Any] = {"baseline": TEN_CLASSES, "stop_rule": "rounds", "selector": "random"}
-    return failures(history, stop_text="because", **usual | ending)
+    rounds, train = pd.DataFrame(columns), pd.DataFrame(tasks)
+    return failures(rounds, train, stop_text="because", **usual | ending)
 
 
 def lost(outcome: str) -> dict[str, object]:

@@ -136,7 +136,7 @@ def test_interrupted_checkpoint_is_made_whole_by_flush_in_the_same_process(disk,
     assert kill_at - first > 10
 
 
-@pytest.mark.parametrize("victim", ["state-4.npz", "tasks-0-5.arrow", "latest.json"])
+@pytest.mark.parametrize("victim", ["state-4.npz", "tasks-0-5.parquet", "latest.json"])
 def test_full_disk_says_so_and_leaves_the_previous_checkpoint(victim, monkeypatch, tmp_path):
     real, is_full, home = os.replace, True, tmp_path / "checkpoint"
 

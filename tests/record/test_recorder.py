@@ -1,3 +1,4 @@
+import hashlib
 from pathlib import Path
 
 import numpy as np
@@ -5,7 +6,7 @@ import pytest
 
 from fleetsim.contracts import State
 from fleetsim.errors import DataError
-from fleetsim.record import checkpoint
+from fleetsim.record import checkpoint, tables
 from fleetsim.record.recorder import RunRecorder
 from tests.record.rows import (
     NOBODY,
@@ -55,7 +56,7 @@ def test_resume_removes_what_a_kill_left_and_nothing_else(tmp_path):
     simulate(new_recorder(tmp_path, every_rounds=2), None, 4)
     home = tmp_path / "checkpoint"
     kept = {path.name for path in home.iterdir()}
-    for name in (".latest.json.tmp", "state-9.npz", "tasks-7-8.arrow", "rounds-4-5.arrow"):
+    for name in (".latest.json.tmp", "state-9.npz", "tasks-7-8.parquet", "rounds-4-5.arrow"):
         (home / name).write_bytes(b"half")
     (tmp_path / ".rounds.parquet.tmp").write_bytes(b"half")
     (home / "my-notes.txt").write_text("keep me")
@@ -108,15 +109,30 @@ def test_damaged_checkpoint_is_refused_with_file_and_way_out(kind, tmp_path):
         resumed(tmp_path, every_rounds=2)
 
 
+def test_a_segment_with_fewer_rows_than_its_name_says_is_refused(tmp_path):
+    simulate(new_recorder(tmp_path, every_rounds=2), None, 4)
+    home = tmp_path / "checkpoint"
+    path = home / "rounds-0-3.parquet"
+    before = hashlib.sha256(path.read_bytes()).hexdigest()
+    path.write_bytes(tables.encode(tables.from_rows("rounds", [round_row(1)])))
+    after = hashlib.sha256(path.read_bytes()).hexdigest()
+    latest = home / "latest.json"
+    latest.write_text(latest.read_text().replace(before, after))
+    recorder, _ = RunRecorder.resume(tmp_path, run=STARTED.identity, every_rounds=2)
+
+    with pytest.raises(DataError, match=rf"^{path}: holds 1 rows and not 4; delete {home}"):
+        recorder.flush()
+
+
 @pytest.mark.parametrize(("old", "new", "message"), [
     ("state-6.npz", "../state-6.npz", r"state\.file = '\.\./state-6\.npz': must match"),
     ("state-6.npz", "state-7.npz", r"state-7\.npz is not the state after 6 rounds"),
     ('"first_row": 4', '"first_row": 5', "no segment of rounds begins with row 4"),
-    ('"num_rows": 4', '"num_rows": 5', "rounds-0-3.arrow cannot hold 5 row"),
+    ('"num_rows": 4', '"num_rows": 5', "rounds-0-3.parquet cannot hold 5 row"),
     ('"num_rounds": 4', '"num_rounds": 5', "clients-4.npz is not the state of clients after 5"),
     ('"num_rounds": 4', '"num_rounds": 9', "no segment of clients can hold 9 rounds after 0"),
-    ('"format": 5', '"format": 4', "was made by an older fleetsim, which did not say of which"),
-    ('"format": 5', '"format": 6', r"format = 6: must be 5"),
+    ('"format": 6', '"format": 5', "was made by an older fleetsim, in another form"),
+    ('"format": 6', '"format": 7', r"format = 7: must be 6"),
     ('"seed": 1', '"seed": 2', "is the checkpoint of another run: its seed is 2, not 1"),
 ])  # fmt: skip
 def test_latest_that_contradicts_itself_is_refused(old, new, message, tmp_path):

@@ -87,7 +87,7 @@ def test_a_full_disk_is_one_line_and_what_was_saved_before_stands(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("pattern", ["latest.json", "state-*.npz", "rounds-*.arrow"])
+@pytest.mark.parametrize("pattern", ["latest.json", "state-*.npz", "rounds-*.parquet"])
 def test_a_run_whose_checkpoint_is_damaged_can_still_be_read(pattern, scenario, whole, tmp_path):
     out = tmp_path / "run"
     with pytest.raises(PluginError, match="lost my way"):

@@ -35,7 +35,6 @@ from fleetsim.schema.key_conditions import (
     PEOPLE,
     PEOPLE_NAMED,
     ActsIf,
-    all_of,
     beside_any,
     by_key,
 )
@@ -68,8 +67,8 @@ class UsageSettings(Settings):
         synthetic=CARRIED,
         shift=PEOPLE,
         starts_at_s=PEOPLE,
-        time_zones=all_of(PEOPLE, _AHEAD),
-        unknown=all_of(PEOPLE, beside_any("trace", "set it")),
+        time_zones=(PEOPLE, _AHEAD),
+        unknown=(PEOPLE, beside_any("trace", "set it")),
         pair=PEOPLE,
         kinds=PEOPLE_NAMED,
     )

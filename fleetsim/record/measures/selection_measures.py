@@ -9,12 +9,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from pydantic import FiniteFloat, TypeAdapter, ValidationError
 
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.counts import ceil_product
+from fleetsim.errors import DataError
 
 if TYPE_CHECKING:
     import pandas as pd
+
+COLUMN = "selector_diagnostics"
+_NUMBERS: TypeAdapter[dict[str, float | list[float]]] = TypeAdapter(
+    dict[str, FiniteFloat | list[FiniteFloat]]
+)
 
 
 class Ending(NamedTuple):
@@ -191,4 +198,78 @@ def opinions(tasks: pd.DataFrame) -> pd.DataFrame:
     joined["round"] -= 1
     return joined.sort_values(["round", "client"], ignore_index=True)[
         ["round", "client", "opinion", "belief"]
+    ]
+
+
+def comprehensive_score(
+    performance: FloatArray,
+    latency_s: FloatArray,
+    energy_j: FloatArray,
+    *,
+    budget_s: float,
+    budget_j: float,
+    latency_penalty: float = 2.0,
+    energy_penalty: float = 2.0,
+) -> FloatArray:
+    """Return the score of every selection by accuracy, time and energy together [n].
+
+        p = p_perf * (L / p_L)^(a [L < p_L]) * (E / p_E)^(b [E < p_E])
+
+    Within the budgets L and E the score is the performance. Beyond a budget it is reduced by a
+    power of the ratio. The score is defined for a selection: of a round, or of a run for the policy
+    that made its selections, each with its own budgets. They are the user's; the paper gives none.
+
+    Performance is p_perf, such as an accuracy, larger is better; seconds and joules are totals, all
+    [n]. The penalties are the exponents a and b.
+
+    Source: Ning et al., "FedGCS: a generative framework for efficient client selection in federated
+    learning via gradient-based optimization", IJCAI 2024, equation (1), a = b = 2.
+
+    Within both budgets; twice the time; twice the time and ten times the energy:
+
+    >>> perf, spent_s, spent_j = np.full(3, 0.8), np.array([5., 20., 20.]), np.array([1., 1., 100.])
+    >>> comprehensive_score(perf, spent_s, spent_j, budget_s=10.0, budget_j=10.0).round(6).tolist()
+    [0.8, 0.2, 0.002]
+    """
+    for name, budget in (("budget_s", budget_s), ("budget_j", budget_j)):
+        if not budget > 0.0:
+            raise ValueError(f"{name} must be above 0, got {budget}")
+    # Within the budget the ratio is 1, for any exponent.
+    over_s = np.maximum(latency_s, budget_s)
+    over_j = np.maximum(energy_j, budget_j)
+    return (
+        performance * (budget_s / over_s) ** latency_penalty * (budget_j / over_j) ** energy_penalty
+    )
+
+
+def diagnostics(rounds: pd.DataFrame, *, run: str) -> pd.DataFrame:
+    """Return round, name, step and value of each number, ordered by these; `run` names the folder.
+
+    The step is the position in a list, 0 for a number alone.
+    """
+    import pandas as pd  # noqa: PLC0415
+
+    entries = rounds.loc[rounds[COLUMN].notna(), ["round", COLUMN]] if COLUMN in rounds else None
+    rows = [
+        (round_, name, step, value)
+        for round_, text in (() if entries is None else entries.itertuples(index=False))
+        for name, step, value in _numbers(text, f"{run}: rounds table, {COLUMN} of round {round_}")
+    ]
+    frame = pd.DataFrame(rows, columns=["round", "name", "step", "value"])
+    return frame.astype({"round": "int64", "name": "str", "step": "int64", "value": "float64"})
+
+
+def _numbers(text: str, place: str) -> list[tuple[str, int, float]]:
+    """Return name, step and value of each number in a text, ordered by name."""
+    try:
+        numbers = _NUMBERS.validate_json(text, strict=True)
+    except ValidationError:
+        raise DataError(
+            f"{place}: is no JSON object of finite numbers and lists of them; restore the file, or"
+            " run the scenario again"
+        ) from None
+    return [
+        (name, step, each)
+        for name, value in sorted(numbers.items())
+        for step, each in enumerate(value if isinstance(value, list) else [value])
     ]

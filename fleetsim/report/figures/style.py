@@ -1,26 +1,37 @@
-"""Style of every figure, and its files.
+"""Style of every figure, its colours on a light and a dark page, and its files.
 
 Only matplotlib's object API is used, so the caller's backend and style do not matter. Equal figures
 give equal bytes under one version of matplotlib.
 
 The colours are those of Okabe and Ito, "Color universal design" (2008), which people with any form
 of colour blindness can distinguish, and greys. There are seven hues, so no figure has more.
+A figure is drawn once, in the colours of a light page. Its SVG in a page has a rule per colour that
+replaces it where the reader prefers a dark scheme, so one picture serves both.
 """
 
 import contextlib
 import io
+import re
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import cycle, islice, product
 from pathlib import Path
 from typing import Any
 
 import matplotlib.style
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
+from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator, NullFormatter, PercentFormatter, StrMethodFormatter
+from matplotlib.ticker import (
+    LogLocator,
+    MaxNLocator,
+    NullFormatter,
+    PercentFormatter,
+    StrMethodFormatter,
+)
 
 from fleetsim.contracts import Outcome
 from fleetsim.record import atomic_files
@@ -74,40 +85,25 @@ OUTCOMES: dict[str, str] = {
 }
 """Outcomes in the order in which they are shown, and their colours."""
 
+DARK_PAPER, _DARK_INK = "#1b2026", "#e6e9ec"
+"""Background and text on a dark page; those of a card in the style of the pages."""
+# The same hues, as far apart for all forms of colour blindness as on white, with a contrast above 3
+# to the paper; `cancelled` is as pale as on white.
+_ON_DARK = {
+    to_hex(BLUE): "#2187cf",
+    to_hex(SKY_BLUE): "#9bd8ff",
+    to_hex(GREEN): "#10b98a",
+    to_hex(PURPLE): "#d98ab6",
+    to_hex(VERMILLION): "#d55e00",
+    to_hex(BLACK): "#ffffff",
+    to_hex(DARK_GREY): "#cfd2d5",
+    to_hex(MIDDLE_GREY): "#70757b",
+    to_hex(LIGHT_GREY): "#474c52",
+}
+
 _SERIES = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY_BLUE, BLACK)
 _DASHES = ("-", "--", ":", "-.")
-_STYLE: dict[str, Any] = {
-    "font.size": 10,
-    "axes.titlesize": 10.5,
-    "axes.titlelocation": "left",
-    "axes.titlepad": 8,
-    "axes.labelcolor": INK,
-    "axes.edgecolor": "#888888",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.axisbelow": True,
-    "axes.grid": True,
-    "grid.color": PALE,
-    "grid.linewidth": 0.8,
-    "xtick.color": "#555555",
-    "ytick.color": "#555555",
-    "xtick.labelcolor": INK,
-    "ytick.labelcolor": INK,
-    "text.color": INK,
-    "text.parse_math": False,  # a name with two dollar signs is a name, not a formula
-    "figure.constrained_layout.w_pad": 0.08,
-    "figure.constrained_layout.h_pad": 0.06,
-    "figure.constrained_layout.hspace": 0.05,
-    "figure.titlesize": 12,
-    "figure.titleweight": "bold",
-    "legend.frameon": False,
-    "lines.linewidth": 1.6,
-    "hatch.linewidth": 0.6,
-    "svg.hashsalt": "fleetsim",
-    "svg.fonttype": "path",
-    "pdf.fonttype": 42,
-    "savefig.facecolor": "white",
-}
+_STYLE = Path(__file__).with_name("house.mplstyle")
 PRINT_DPI = 300
 """Resolution of PNG files, which publishers ask for."""
 _SCREEN_DPI = 150
@@ -187,10 +183,15 @@ def mark_deadline(axes: Axes, at: float) -> None:
     axes.axvline(at, color=VERMILLION, linewidth=1.2, linestyle=":", label="deadline")
 
 
-def in_plain_logs(axes: Axes, which: str) -> None:
-    """Make an axis logarithmic, with plain numbers: this style has no formulas for powers."""
+def in_plain_logs(axes: Axes, which: str, subs: Sequence[float] | None = None) -> None:
+    """Make an axis logarithmic, with plain numbers: this style has no formulas for powers.
+
+    `subs` are the multiples of each decade that are labelled.
+    """
     axes.set(**{f"{which}scale": "log"})
     axis = axes.xaxis if which == "x" else axes.yaxis
+    if subs is not None:
+        axis.set_major_locator(LogLocator(subs=subs, numticks=8))
     axis.set_major_formatter(StrMethodFormatter("{x:,.10g}"))
     axis.set_minor_formatter(NullFormatter())
 
@@ -269,3 +270,36 @@ def save(
     for suffix in requested:
         atomic_files.write(folder / f"{stem}.{suffix}", encoded[suffix], hint=hint)
     return encoded["svg"]
+
+
+def on_dark(color: str) -> str:
+    """Return the colour that takes the place of one on a light page.
+
+    Greys without one of their own are mirrored between ink and paper. Other dark colours are mixed
+    with white so that a colour map keeps its order of lightness.
+
+    >>> on_dark("#0072b2"), on_dark("#FFFFFF"), on_dark("#e69f00"), on_dark("#00224e")
+    ('#2187cf', '#1b2026', '#e69f00', '#586f8b')
+    """
+    if known := _ON_DARK.get(to_hex(color)):
+        return known
+    rgb = np.array(to_rgb(color))
+    if np.ptp(rgb) == 0.0:
+        ink, paper = (np.array(to_rgb(each)) for each in (_DARK_INK, DARK_PAPER))
+        return to_hex(rgb[0] * paper + (1.0 - rgb[0]) * ink)
+    luma = float(np.array([0.2126, 0.7152, 0.0722]) @ rgb)
+    # Lumas of 0 to 0.6 become 0.38 to 0.6.
+    lifted = rgb + (1.0 - rgb) * max(0.0, 0.38 * (1.0 - luma / 0.6) / (1.0 - luma))
+    return to_hex(tuple(lifted))
+
+
+def in_both_schemes(svg: bytes) -> bytes:
+    """Return an SVG of matplotlib that follows the light or dark scheme of its reader."""
+    # Hatches have their colour as an attribute, all else as a style; black areas have neither.
+    used = re.findall(r'(fill|stroke)(?:: |=")(#[0-9a-f]{6})\b', svg.decode())
+    rules = [f"svg {{ fill: {on_dark(BLACK)}; }}"] + [
+        f'[style*="{key}: {color}"], [{key}="{color}"] {{ {key}: {on_dark(color)} !important; }}'
+        for key, color in dict.fromkeys(used)
+    ]
+    media = f"@media (prefers-color-scheme: dark) {{ {' '.join(rules)} }}</style>"
+    return svg.replace(b"</style>", media.encode(), 1)

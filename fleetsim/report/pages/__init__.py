@@ -1,8 +1,7 @@
 """Pages and tables on runs.
 
 - `run_page`: The page of one run, which opens offline.
-- `duration_tables`: Tables of the durations of train tasks by device.
-- `run_figures`: Figures of the page of one run, and captions of all figures.
+- `run_figures`: Figures of the page of one run.
 - `run_card`: Summary of a run in the output of a notebook's cell, and single figures of its report.
 - `comparison`: The page of runs side by side.
 - `comparison_tables`: Tables of a comparison, with a row per run.

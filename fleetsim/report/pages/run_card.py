@@ -42,7 +42,7 @@ def _card(run: Run) -> str:
     if not run.rounds.empty:
         first = _FIRST[0] if summary.is_trained(run) else _FIRST[1]
         drawn = next(each for stem, each in _every(run) if stem == first)
-        description = run_figures.captions()[first]["description"]
+        description = run_figures.CAPTIONS[first]["description"]
         if not isinstance(drawn, str):
             png = style.encode(drawn, ["png"])["png"]
     rows = [row for row in summary.numbers(run, summary.totals(run)) if row[0] != _LEFT_OUT]

@@ -1,24 +1,20 @@
-"""Figures of the page of one run, and captions of all figures."""
+"""Figures of the page of one run."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import get_args
 
 import numpy as np
 import pandas as pd
-import yaml
 from matplotlib.figure import Figure
 
 from fleetsim.contracts import Outcome, Purpose
 from fleetsim.record.saved_run import Run
-from fleetsim.report import quantities
+from fleetsim.report import markup, quantities
 from fleetsim.report.figures import (
     accuracy,
     batteries,
     coverage,
-    dark_scheme,
     device_costs,
     diagnostics,
     energy_inequality,
@@ -37,14 +33,8 @@ Drawn = Iterator[tuple[str, Figure | str]]
 """Stems and figures; in place of a figure of a single fact a sentence."""
 
 SELECTION, DURATIONS = "Selection", "Task durations"
-
-
-@cache
-def captions() -> dict[str, dict[str, str]]:
-    """Return the description and the caption of every figure by its stem."""
-    text = (resources.files("fleetsim.report.pages") / "captions.yaml").read_text("utf-8")
-    known: dict[str, dict[str, str]] = yaml.safe_load(text)
-    return known
+CAPTIONS: dict[str, dict[str, str]] = markup.captions("report/pages")
+"""Description and caption of every figure by its stem."""
 
 
 def saved(
@@ -60,8 +50,8 @@ def saved(
             shown.append(figure)
         else:
             svg = style.save(figure, folder, stem, formats, dpi=dpi)
-            texts = {key: text.format(**words) for key, text in captions()[stem].items()}
-            shown.append(Picture(dark_scheme.in_both_schemes(svg), **texts))
+            texts = {key: text.format(**words) for key, text in CAPTIONS[stem].items()}
+            shown.append(Picture(style.in_both_schemes(svg), **texts))
     return shown
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from fleetsim.contracts import Outcome
+from fleetsim.contracts import Outcome, Purpose
 from fleetsim.record import atomic_files
 from fleetsim.record.measures.ledger import energy_of
 from fleetsim.record.prices import Prices
@@ -14,9 +14,11 @@ from fleetsim.record.prices import bill as bill_of
 from fleetsim.record.saved_run import Run
 from fleetsim.report import markup
 from fleetsim.report.figures import style
+from fleetsim.report.figures.device_groups import MAX_ROWS, Kinds
 from fleetsim.report.figures.ledger import COMPONENT_NAMES
+from fleetsim.report.figures.task_durations import ALL, COMPLETE, QUANTILES, Durations, by_device
 from fleetsim.report.markup import Table
-from fleetsim.report.pages import duration_tables, ledger_tables, measures, run_figures, summary
+from fleetsim.report.pages import ledger_tables, measures, run_figures, summary
 from fleetsim.report.pages.setup import VERSIONS, SetupBlock, facts_of_runs
 from fleetsim.report.quantities import NOTHING, percent, target, text
 from fleetsim.schema import strict_yaml
@@ -55,7 +57,7 @@ def write_report(
     kinds, deadline_s = run.manifest.device_kinds, _setting(run, "server", "deadline_s")
     tables = {
         run_figures.SELECTION: [(measures.CAPTION, measures.table(run))],
-        run_figures.DURATIONS: duration_tables.tables(tasks, kinds, deadline_s),
+        run_figures.DURATIONS: duration_tables(tasks, kinds, deadline_s),
     }
     bill = None if priced is None else bill_of(run, priced)
     kind = _setting(run, "server", "selector", "kind") or NOTHING
@@ -138,6 +140,61 @@ def _largest_loss(run: Run, tasks: pd.DataFrame) -> tuple[str, str]:
         return f"On average {words}, {share} of the round; look next at", run_figures.DURATIONS
     words = f"of the energy was wasted, most of it in tasks that were {lost.idxmax()}"
     return f"{percent(wasted)} {words}; look next at", "Task outcomes"
+
+
+def duration_tables(
+    tasks: pd.DataFrame, kinds: Kinds, deadline_s: float | None
+) -> list[tuple[str, Table]]:
+    """Return captions and tables of the durations of train tasks by device.
+
+    They are quantiles, and the shares that deadlines at the quantiles of all tasks cut off.
+    """
+    devices = by_device(tasks, kinds, MAX_ROWS)
+    train = tasks[tasks["purpose"] == Purpose.TRAIN]
+    ended = train.loc[~train["outcome"].isin(COMPLETE), "outcome"].value_counts()
+    caption = "Time from dispatch to delivery within which a share of the tasks ends."
+    if len(ended):
+        causes = ", ".join(f"{number:,} {outcome}" for outcome, number in ended.items())
+        caption += (
+            f" {ended.sum():,} of {len(train):,} tasks ended before ({causes}). They are censored"
+            " at their end (Kaplan-Meier), as if it had nothing to do with the time still needed."
+        )
+    deadlines: dict[float, str] = {}
+    if ALL in devices:  # the quantiles of a single device are in its row
+        for share in QUANTILES:
+            at_s = devices[ALL].quantile_s(share)
+            deadlines |= {at_s: f"{text(at_s, 's')} ({target(share)})"} if at_s else {}
+    if deadline_s is not None:
+        deadlines[deadline_s] = f"{text(deadline_s, 's')} (server.deadline_s)"
+    quantiles, shares = [], []
+    for device, each in devices.items():
+        within = (_within(each, share) for share in QUANTILES)
+        quantiles.append((device, f"{each.num_tasks:,}", f"{each.num_censored:,}", *within))
+        longer = (
+            _bound(each, at_s) + percent(float(each.longer_than(at_s)))
+            for at_s in sorted(deadlines)
+        )
+        shares.append((device, *longer))
+    columns = [f"{target(share)} within" for share in QUANTILES]
+    headings = [deadlines[at_s] for at_s in sorted(deadlines)]
+    return [
+        (caption, Table(("device", "train tasks", "ended before", *columns), quantiles)),
+        (
+            "Share of the tasks that a deadline cuts off: at quantiles of all, and the run's.",
+            Table(("device", *headings), shares if deadlines else []),
+        ),
+    ]
+
+
+def _within(each: Durations, share: float) -> str:
+    at_s = each.quantile_s(share)
+    if at_s is None:
+        return f"over {text(float(each.end_s[-1]), 's')}"
+    return _bound(each, at_s) + text(at_s, "s")
+
+
+def _bound(each: Durations, at_s: float) -> str:
+    return "up to " if at_s > each.bound_from_s else ""
 
 
 def _usual_targets(rounds: pd.DataFrame) -> list[float]:

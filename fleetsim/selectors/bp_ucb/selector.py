@@ -32,7 +32,7 @@ from fleetsim.contracts import (
     Work,
     WorkKind,
 )
-from fleetsim.schema.key_conditions import NO_DISTANCES, all_of, beside, by_key
+from fleetsim.schema.key_conditions import NO_DISTANCES, beside, by_key
 from fleetsim.schema.ranges import Gain, LengthM, Rounds, Steps, Weight
 from fleetsim.selectors import probing
 from fleetsim.selectors.bandits.equations import rewarded
@@ -81,7 +81,7 @@ class BpUcbSettings(Settings):
         distance_decay=_BELIEFS,
         distance_exponent=_BELIEFS,
         distance_unit_m=_BELIEFS,
-        side_m=all_of(_BELIEFS, NO_DISTANCES),
+        side_m=(_BELIEFS, NO_DISTANCES),
         damping=_BELIEFS,
         tolerance=_BELIEFS,
         max_exchanges=_BELIEFS,

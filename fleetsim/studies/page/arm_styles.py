@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fleetsim.record.measures.ledger import COMPONENTS
-from fleetsim.report.figures import dark_scheme, style
+from fleetsim.report.figures import style
 from fleetsim.report.figures.ledger import ENERGY_OUTCOME_COLORS
 
 LIGHT = (
@@ -18,7 +18,7 @@ LIGHT = (
 )  # fmt: skip
 DARK = ("#3D9BE9", "#F07A2B", "#10B98A", "#E39BC4", "#F2F4F6", "#F2C230", "#9BD8FF")
 LIGHT_PAPER = "#ffffff"
-DARK_PAPER = dark_scheme.PAPER
+DARK_PAPER = style.DARK_PAPER
 """Background of charts; that of cards in the style of the pages."""
 
 LineStyle = str | tuple[int, tuple[float, ...]]
@@ -83,7 +83,7 @@ def part_colors(parts: Sequence[str]) -> dict[str, tuple[str, str]]:
         part: known.get(part, _PART_COLORS[number % len(_PART_COLORS)])
         for number, part in enumerate(parts)
     }
-    return {part: (light, dark_scheme.on_dark(light)) for part, light in lights.items()}
+    return {part: (light, style.on_dark(light)) for part, light in lights.items()}
 
 
 def translucent(color: str, alpha: float) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from fleetsim.record.measures.ledger import COMPONENTS, ENERGY_OUTCOMES
+from fleetsim.report import markup
 from fleetsim.report.figures.ledger import COMPONENT_NAMES
 from fleetsim.studies.page import accuracy_curves, arm_costs, findings, intervals, units
 from fleetsim.studies.page.accuracy_curves import ArmCurve
@@ -31,6 +32,7 @@ PARTS: Mapping[str, tuple[str, Sequence[str]]] = {
     "energy outcome": ("energy_outcome", ENERGY_OUTCOMES),
 }
 """Column and parts of a ledger, by the words for what it is divided by."""
+CAPTIONS: Mapping[str, str] = markup.captions("studies/page")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +129,7 @@ def accuracies(tables: StudyTables, header: StudyHeader) -> Iterator[AccuracyDat
             yield AccuracyData(
                 {"condition": condition, "against": against},
                 f"Accuracy over {words}{findings.of_condition(condition)}. {verdicts}",
-                f"Line: mean over seeds. Area: {spread}. At each x a seed has the accuracy of its"
-                " last evaluated round (last observation carried forward), also after its run has"
-                " ended.",
+                CAPTIONS["accuracy"].format(spread=spread),
                 _axis(words, (curve.x[-1] for curve in arm_curves), metric),
                 arm_curves,
                 accuracy_curves.is_early(arm_curves),
@@ -149,10 +149,7 @@ def planes(tables: StudyTables, header: StudyHeader) -> Iterator[PlaneData]:
             yield PlaneData(
                 {"condition": condition, "target": target},
                 findings.of_plane(points, target),
-                "Large: geometric mean of the costs over seeds; bars on both axes:"
-                f" {spread}. Small: single seeds."
-                " Open: a run ended without the target, so its true costs are higher. Dotted line:"
-                " Pareto front of the arms that reached it in all seeds."
+                CAPTIONS["plane"].format(spread=spread)
                 + (" Grey line: the levels in their order." if header.sweep_arm else ""),
                 _axis(f"time to {target}", (seed.seconds for seed in seeds), "seconds"),
                 _axis(f"energy to {target}", (seed.joules for seed in seeds), "joules"),
@@ -181,9 +178,7 @@ def level_effects(tables: StudyTables, header: StudyHeader) -> Iterator[EffectDa
             yield EffectData(
                 {"key": key, "target": target, "metric": metric},
                 findings.of_effect(effects, key, target, metric),
-                f"Line: geometric mean over seeds{others}. Area: {spread}. Open marker: a run ended"
-                " without the target and counts with what it had spent, so the true cost is"
-                " higher.",
+                CAPTIONS["effect"].format(others=others, spread=spread),
                 _axis(f"{metric} to {target}", (point.cost.high for point in points), metric),
                 levels,
                 effects,
@@ -200,8 +195,7 @@ def ledgers(tables: StudyTables, header: StudyHeader) -> Iterator[LedgerData]:
             yield LedgerData(
                 {"condition": condition, "target": target, "by": by},
                 findings.of_ledger(joules, target, by),
-                "Mean over the runs of an arm, until the target was reached or the run ended: the"
-                " joules whose ratios the verdicts compare.",
+                CAPTIONS["ledger"],
                 _axis(f"mean energy to {target}", joules.sum(axis=1), "joules"),
                 joules,
                 {part: COMPONENT_NAMES.get(part, part) for part in map(str, joules.columns)},

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from fleetsim.report import markup
 from fleetsim.report.figures import style
 from fleetsim.studies.page import findings, units
 from fleetsim.studies.page.study_tables import StudyHeader, StudyTables
@@ -86,11 +87,8 @@ class Forest:
         """Description of the plot."""
         of = "the best level of each column" if self.baseline is None else self.baseline
         correction = "correction for the number of levels" if self.baseline is None else "Holm"
-        return (
-            f"Cost of each row over that of {of}, paired by seed, with the 95 % t interval, on a"
-            f" logarithmic axis; left of the line costs less. Filled: significantly different after"
-            f" {correction}. Square: equal within the margin. An arrow: the interval goes on."
-        )
+        caption: str = markup.captions("studies/page")["forest"]
+        return caption.format(of=of, correction=correction)
 
 
 def forests(tables: StudyTables, header: StudyHeader) -> Iterator[Forest]:

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import pandas as pd
 
-from fleetsim.report import quantities
+from fleetsim.report import markup, quantities
 from fleetsim.studies.page import findings, units
 from fleetsim.studies.page.study_tables import StudyHeader, StudyTables
 
@@ -72,17 +72,11 @@ def verdicts(tables: StudyTables, header: StudyHeader) -> SortableTable:
         "baseline reached": _reached("num_baseline_reached", "num_pairs"),
         "more seeds": _shown("num_more_seeds", _count),
     }
-    if header.baseline is None:
-        reference = "the best level of each target and metric", "one-sided, times their number,"
-    else:
-        reference = header.baseline, "adjusted by Holm's method"
-    caption = (
-        "Costs of each arm as a multiple of those of {}, paired by seed. p-values {} decide."
-        " Equal within: margin of two one-sided tests. More seeds: further ones with which the test"
-        " has a power of 0.8 (power analysis)."
-    ).format(*reference)
-    choices = _choices(header, tables)
-    return _table("verdicts", caption, cells, tables.verdicts, header, choices)
+    of, adjusted = header.baseline, "adjusted by Holm's method"
+    if of is None:
+        of, adjusted = "the best level of each target and metric", "one-sided, times their number,"
+    words = {"of": of, "adjusted": adjusted}
+    return _table("verdicts", cells, tables.verdicts, header, _choices(header, tables), **words)
 
 
 def summaries(tables: StudyTables, header: StudyHeader) -> SortableTable:
@@ -97,13 +91,7 @@ def summaries(tables: StudyTables, header: StudyHeader) -> SortableTable:
         "most": _cost("most"),
         "restricted mean": _cost("restricted_mean"),
     }
-    caption = (
-        "Costs until the target was reached, over seeds. A statistic that runs without the"
-        " target leave open is -. The restricted mean counts such runs with what they had spent"
-        " when they ended."
-    )
-    choices = _choices(header, tables)
-    return _table("summaries", caption, cells, tables.summaries, header, choices)
+    return _table("summaries", cells, tables.summaries, header, _choices(header, tables))
 
 
 def runs(tables: StudyTables, header: StudyHeader, folder: Path) -> SortableTable:
@@ -120,12 +108,9 @@ def runs(tables: StudyTables, header: StudyHeader, folder: Path) -> SortableTabl
         "folder": lambda row: _folder_cell(_text(row["folder"]), folder),
         "reason": lambda row: TableCell(_text(row["reason"])),
     }
-    caption = (
-        "Every run of the study; its folder holds its tables and, if it was asked for, its report."
-    )
     statuses = ("status", ("done", "failed", "damaged", "missing"))
     choices = (("condition", header.conditions), statuses)
-    return _table("runs", caption, cells, tables.runs, header, choices)
+    return _table("runs", cells, tables.runs, header, choices)
 
 
 def link_to(target: str, folder: Path) -> str | None:
@@ -145,11 +130,11 @@ def link_to(target: str, folder: Path) -> str | None:
 
 def _table(
     name: str,
-    caption: str,
     cells: Cells,
     frame: pd.DataFrame,
     header: StudyHeader,
     choices: Choices,
+    **words: str,
 ) -> SortableTable:
     """Return a table without a column of conditions if there is one, or choices of one value."""
     columns = tuple(one for one in cells if one != "condition" or len(header.conditions) > 1)
@@ -162,7 +147,7 @@ def _table(
     ranked = frame.sort_values(list(ranks), key=lambda column: column.map(ranks[str(column.name)]))
     return SortableTable(
         name,
-        caption,
+        markup.captions("studies/page")[name].format(**words),
         columns,
         tuple(tuple(cells[one](row) for one in columns) for row in ranked.to_dict("records")),
         tuple((column, values) for column, values in choices if len(values) > 1),

@@ -1,10 +1,9 @@
 """Means over seeds with the range in which they are drawn.
 
-With `FEW` seeds or more the range is the 95 % t interval of the mean, low and high = m -+ t(.975,
-n - 1) s / sqrt(n), with the standard deviation s of n seeds (Student, "The probable error of a
-mean", Biometrika 6, 1908). With fewer it is the least and the most of the seeds, since a t interval
-of two to four of them is too wide to read. Costs, which are positive and multiply, are averaged as
-logarithms: their mean is the geometric one. Ranges describe; verdicts come from `statistics`.
+With `FEW` seeds or more the range is the 95 % t interval of the mean (`statistics.t_test`). With
+fewer it is the least and the most of the seeds, since a t interval of two to four of them is too
+wide to read. Costs, which are positive and multiply, are averaged as logarithms: their mean is the
+geometric one. Ranges describe; verdicts come from `statistics`.
 """
 
 import math
@@ -12,9 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import stdtrit
 
 from fleetsim.contracts import FloatArray
+from fleetsim.studies.statistics.t_test import t_interval
 
 FEW = 5
 """Smallest number of seeds with a t interval."""
@@ -57,12 +56,10 @@ def over_seeds(values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     >>> [float(end) for end, in over_seeds(np.array([[1.0], [3.0]]))]
     [2.0, 1.0, 3.0]
     """
-    num = len(values)
     mean: FloatArray = values.mean(axis=0)
-    if num < FEW:
+    if len(values) < FEW:
         return mean, values.min(axis=0), values.max(axis=0)
-    half = stdtrit(num - 1, 0.5 + _LEVEL / 2) * values.std(axis=0, ddof=1) / math.sqrt(num)
-    return mean, mean - half, mean + half
+    return mean, *t_interval(values.T, _LEVEL)
 
 
 def geometric(costs: FloatArray) -> Mean:

@@ -5,6 +5,7 @@ colours. An axis that is logarithmic or does not begin at zero says so.
 """
 
 from collections.abc import Iterable, Mapping
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from fleetsim.record import atomic_files
 from fleetsim.report import quantities
 from fleetsim.report.figures import style
+from fleetsim.report.figures.device_costs import stack
 from fleetsim.studies.page import accuracy_curves, arm_costs, arm_styles, forest, units
 from fleetsim.studies.page.arm_styles import ArmStyle
 from fleetsim.studies.page.chart_data import (
@@ -223,34 +224,18 @@ def _effect(axes: Axes, chart: EffectData, looks: Mapping[str, ArmStyle]) -> lis
 
 
 def _ledger(axes: Axes, chart: LedgerData) -> list[Any]:
-    joules = chart.joules
-    parts = tuple(map(str, joules.columns))
+    parts = tuple(map(str, chart.joules.columns))
     colors = arm_styles.part_colors(parts)
-    rows = np.arange(len(joules))
-    left = np.zeros(len(joules))
-    handles: list[Any] = []
-    for number, part in enumerate(parts):
-        width = joules[part].to_numpy(dtype=np.float64) / chart.x.scale
-        hatches = arm_styles.MATPLOTLIB_HATCHES
-        handles.append(
-            axes.barh(
-                rows,
-                width,
-                left=left,
-                height=0.62,
-                color=colors[part][0],
-                edgecolor="white",
-                linewidth=0.3,
-                hatch=hatches[number % len(hatches)],
-                label=chart.labels[part],
-            )
-        )
-        left += width
-    axes.set_yticks(rows, [units.shortened(str(arm), 16) for arm in joules.index])
-    axes.invert_yaxis()
-    axes.grid(visible=False, axis="y")
+    if chart.joules.empty:
+        return []
+    looks = {part: (chart.labels[part], colors[part][0]) for part in parts}
+    shown = chart.joules.rename(index=lambda arm: units.shortened(str(arm), 16))
+    stack(axes, shown[::-1], looks, "j", "energy")
     axes.set_xlabel(chart.x.title)
-    return handles
+    for bars, hatch in zip(axes.containers, cycle(arm_styles.MATPLOTLIB_HATCHES), strict=False):
+        for bar in bars:
+            bar.set(hatch=hatch, edgecolor="white", linewidth=0.3)
+    return list(axes.containers)
 
 
 def _line(look: ArmStyle, arm: str, **parts: Any) -> dict[str, Any]:
@@ -265,11 +250,8 @@ def _error(mean: Mean, scale: float) -> list[list[float]]:
 def _logarithmic(axes: Axes, which: str) -> None:
     """Make an axis logarithmic, and say so; label 1, 2 and 5 of each decade as plain numbers."""
     axis = axes.xaxis if which == "x" else axes.yaxis
-    axes.set(**{f"{which}scale": "log"})
     axis.set_label_text(f"{axis.get_label_text()}, log scale")
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=8))
-    axis.set_major_formatter(StrMethodFormatter("{x:,.6g}"))
-    axis.set_minor_formatter(NullFormatter())
+    style.in_plain_logs(axes, which, (1.0, 2.0, 5.0))
 
 
 def _name(name: str) -> str:

@@ -9,9 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 
 from fleetsim import bundled
 from fleetsim.quoting import counted
@@ -26,6 +24,8 @@ from fleetsim.studies.search.trials import Trial, best_of
 
 PAGE = "search.html"
 _COLUMNS = 3
+_LABELLED = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)
+"""Multiples of a decade at a logarithmic axis."""
 _MARKS = {
     "complete": ("o", style.BLUE),
     "over the bound": ("s", style.VERMILLION),
@@ -161,7 +161,7 @@ def _figure(search: Search, trials: Sequence[Trial], best: Trial | None) -> Figu
             shown = [units.shortened(_shown(end), 18) for end in keys[label].ends]
             axes.set_xticks(range(len(shown)), shown, rotation=30, ha="right")
         elif label in keys and keys[label].log:
-            _make_logarithmic(axes, "x")
+            style.in_plain_logs(axes, "x", _LABELLED)
     least = np.minimum.accumulate(np.where(outcomes == "complete", y, math.inf))
     cells[0].step(by_label["trial"], least, where="post", color=style.GREEN, zorder=1)
     style.in_whole_numbers(cells[0].xaxis)
@@ -169,17 +169,8 @@ def _figure(search: Search, trials: Sequence[Trial], best: Trial | None) -> Figu
         cells[num - 1].axvline(objective.bound.most, color=style.VERMILLION, linestyle=":")
     for axes in cells[::_COLUMNS]:
         axes.set_ylabel(f"{objective.metric} ({unit})" if unit else objective.metric)
-        _make_logarithmic(axes, "y")
+        style.in_plain_logs(axes, "y", _LABELLED)
     for axes in cells[num:]:
         axes.set_axis_off()
     style.legend_below(figure, cells[0])
     return figure
-
-
-def _make_logarithmic(axes: Axes, which: str) -> None:
-    """Make an axis logarithmic, with plain numbers at its ticks."""
-    axis = axes.xaxis if which == "x" else axes.yaxis
-    axes.set(**{f"{which}scale": "log"})
-    axis.set_major_locator(LogLocator(subs=(1.0, 1.5, 2.0, 3.0, 5.0, 7.0)))
-    axis.set_major_formatter(ScalarFormatter())
-    axis.set_minor_formatter(NullFormatter())

@@ -110,10 +110,8 @@ def read(folder: Path, identity: str) -> list[Trial]:
     if not path.exists():
         return []
     data = atomic_files.read_json(path, hint=_HINT)
-    try:
-        saved = faults.check(_Saved, Document(data, str(path), has_lines=False), DataError)
-    except DataError as fault:
-        raise DataError(f"{fault.faults[0]}; {_HINT}") from None
+    document = Document(data, str(path), has_lines=False)
+    saved = faults.check(_Saved, document, DataError, hint=_HINT)
     if saved.search != identity:
         raise DataError(
             f"{path}: is that of another search: its ranges, objective, seeds or scenario were"

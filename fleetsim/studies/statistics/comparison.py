@@ -17,9 +17,8 @@ from fleetsim.studies.statistics.paired_costs import (
     ordered_log_ratios,
     restricted_log_ratios,
 )
-from fleetsim.studies.statistics.power import seeds_needed
 from fleetsim.studies.statistics.rank_tests import pairs_needed, sign_test, signed_rank_test
-from fleetsim.studies.statistics.t_test import mean_and_error, t_interval, t_test
+from fleetsim.studies.statistics.t_test import mean_and_error, seeds_needed, t_interval, t_test
 
 ALPHA = 0.05
 """Highest share of false verdicts; intervals have the level 1 - ALPHA."""

@@ -22,8 +22,7 @@ import numpy as np
 from fleetsim.contracts import FloatArray
 from fleetsim.studies.settings import EQUIVALENCE_MARGIN, WHOLE_RUN
 from fleetsim.studies.statistics.comparison import ALPHA, Comparison
-from fleetsim.studies.statistics.power import MOST_SEEDS
-from fleetsim.studies.statistics.t_test import equivalence_p
+from fleetsim.studies.statistics.t_test import MOST_SEEDS, equivalence_p
 
 VerdictKind = Literal["less", "more", "equal", "undecided", "one seed"]
 

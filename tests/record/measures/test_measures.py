@@ -8,16 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetsim.errors import DataError
-from fleetsim.record.measures.comprehensive_score import comprehensive_score
 from fleetsim.record.measures.cost_to_target import (
     energy_to_accuracy,
     rounds_to_accuracy,
     time_to_accuracy,
 )
-from fleetsim.record.measures.diagnostics import diagnostics
 from fleetsim.record.measures.selection_measures import (
     accuracy_at,
     at_slot_ends,
+    comprehensive_score,
+    diagnostics,
     ending,
     regret,
     rounds_to_share,

@@ -9,8 +9,8 @@ import pytest
 from matplotlib.colors import to_hex, to_rgb
 
 from fleetsim.contracts import FloatArray
-from fleetsim.report.figures import dark_scheme, style
-from fleetsim.report.figures.dark_scheme import on_dark
+from fleetsim.report.figures import style
+from fleetsim.report.figures.style import on_dark
 from fleetsim.studies.page import arm_styles
 
 # Machado, Oliveira and Fernandes, "A physiologically-based model for simulation of color vision
@@ -102,7 +102,7 @@ def test_colors_of_dark_figures_contrast_with_their_paper():
     used = [*style.OUTCOMES.values(), *(color for _, color in style.COMPONENTS.values())]
     shades = map(to_hex, matplotlib.colormaps["cividis"](np.linspace(0.0, 1.0, 20)))
     contrasts, rising = (
-        [contrast(on_dark(color), dark_scheme.PAPER) for color in colors]
+        [contrast(on_dark(color), style.DARK_PAPER) for color in colors]
         for colors in ({*used} - {style.LIGHT_GREY}, shades)
     )
 

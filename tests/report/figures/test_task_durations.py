@@ -4,7 +4,7 @@ import pytest
 
 from fleetsim.contracts import Outcome, Purpose, TaskRow
 from fleetsim.report.figures.task_durations import Durations, durations
-from fleetsim.report.pages import duration_tables
+from fleetsim.report.pages.run_page import duration_tables
 from tests.report.drawn import line, x_of, y_of
 from tests.report.rows import task_frame, task_row
 
@@ -43,7 +43,7 @@ FAST_AND_SLOW = task_frame(
 
 
 def test_tables_by_hand():
-    (caption, quantiles), (_, deadlines) = duration_tables.tables(FAST_AND_SLOW, {}, 6.0)
+    (caption, quantiles), (_, deadlines) = duration_tables(FAST_AND_SLOW, {}, 6.0)
 
     assert "2 of 6 tasks ended before (2 late)" in caption
     # Slow: of the two that are left after 3 s one takes 4 s, and so half of them take longer.
@@ -58,7 +58,7 @@ def test_tables_by_hand():
         ("slow", "100.0 %", "up to 50.0 %"),
         ("all devices", "50.0 %", "up to 25.0 %"),
     ]
-    assert [table.rows for _, table in duration_tables.tables(task_frame(), {}, None)] == [[], []]
+    assert [table.rows for _, table in duration_tables(task_frame(), {}, None)] == [[], []]
 
 
 def test_curves_end_where_nothing_more_is_known_and_the_deadline_is_a_line():

@@ -12,7 +12,7 @@ from fleetsim.contracts import Outcome, Purpose, RoundRow, TaskRow
 from fleetsim.errors import ScenarioError
 from fleetsim.record.saved_run import Run, open_run
 from fleetsim.report.figures import selection
-from fleetsim.report.figures.dark_scheme import in_both_schemes
+from fleetsim.report.figures.style import in_both_schemes
 from fleetsim.report.pages import ledger_tables, run_figures, run_page, summary
 from tests.report.drawn import words
 from tests.report.made_runs import MadeUp, make_run, reworded, write_run

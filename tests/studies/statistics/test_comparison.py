@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fleetsim.studies.statistics.comparison import compare
-from fleetsim.studies.statistics.power import power_of_t_test
+from fleetsim.studies.statistics.t_test import power_of_t_test
 
 ALL, NONE = np.ones(5, dtype=bool), np.zeros(5, dtype=bool)
 COSTS = np.array([6.0, 8.0, 10.0, 12.0, 14.0])

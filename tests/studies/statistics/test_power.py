@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fleetsim.studies.statistics.power import power_of_t_test, seeds_needed
+from fleetsim.studies.statistics.t_test import power_of_t_test, seeds_needed
 
 
 # SciPy 1.13 divides by zero inside its noncentral t.

@@ -18,7 +18,7 @@ from benchmarks.synthetic_studies import (
 )
 from fleetsim import rng
 from fleetsim.studies.statistics.comparison import compare
-from fleetsim.studies.statistics.power import power_of_t_test, seeds_needed
+from fleetsim.studies.statistics.t_test import power_of_t_test, seeds_needed
 from fleetsim.studies.statistics.verdict import decide
 
 COMMON_END = [

@@ -29,7 +29,7 @@ from fleetsim.fleet.network.wireless.fading import (
     rician,
 )
 from fleetsim.fleet.network.wireless.rate import Modem, nr_64qam
-from fleetsim.schema.key_conditions import CELLULAR, ActsIf, all_of, beside, by_key
+from fleetsim.schema.key_conditions import CELLULAR, ActsIf, beside, by_key
 from fleetsim.units import db_to_ratio
 
 _MAX_BLOCKS: Final = 10_000_000
@@ -55,10 +55,10 @@ class BlockSettings(TransferSettings):
         fading=CELLULAR,
         rician_k=CELLULAR,
         nakagami_m=CELLULAR,
-        block_s=all_of(CELLULAR, beside("fading", "rayleigh", "rician", "nakagami")),
+        block_s=(CELLULAR, beside("fading", "rayleigh", "rician", "nakagami")),
         rate=CELLULAR,
-        overhead_fraction=all_of(CELLULAR, _STEPS),
-        up_overhead_fraction=all_of(CELLULAR, _STEPS),
+        overhead_fraction=(CELLULAR, _STEPS),
+        up_overhead_fraction=(CELLULAR, _STEPS),
         snr_gap_db=CELLULAR,
         max_bit_per_s_per_hz=CELLULAR,
         outage_bit_per_s_per_hz=CELLULAR,
