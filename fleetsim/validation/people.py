@@ -19,7 +19,7 @@ from fleetsim.host import paths
 from fleetsim.report.figures import style
 from fleetsim.units import BIT_PER_MBIT, MS_PER_S, S_PER_HOUR
 from fleetsim.validation import measurements
-from fleetsim.validation.tables import Check, Section, SummaryLine, table
+from fleetsim.validation.tables import Check, Section, SummaryLine, errors_text, filled
 
 _FLAGS = ("online", "charging", "unmetered", "eligible")
 _HOURS_A_WEEK = 7 * 24
@@ -67,28 +67,9 @@ def section() -> Section:
                 ("mean load", _counted_load(states), _simulated_load(trace), ""),
             )
         ]
-    simulated = by_hour["people-week"][0]
-    hours = [
-        (f"{hour:02d}", *(f"{simulated[flag][hour]:.3f}" for flag in _FLAGS)) for hour in range(24)
-    ]
-    text = f"""\
-`people-week` and `livelab-phones` are generated ([people-week](../traces/people-week/README.md),
-[livelab-phones](../traces/livelab-phones/README.md)): **whether people behave like this is not
-validated anywhere**. Only the reading of their files can be checked: shares of the time, by the
-queries of scenarios, beside a plain walk through the rows.
-
-{Check.table(checks)}
-
-![Share of the people of people-week by hour of the day](validation/people-week.svg)
-
-Share of the people of `people-week` by hour of the day, mean of the week; eligible: online,
-charging and unmetered.
-
-{table(("hour", *_FLAGS), hours)}
-"""
     return Section(
         "Bundled traces",
-        text,
+        filled("people", all=checks, by_hour=by_hour["people-week"][0]),
         (SummaryLine.of("Bundled traces: shares, hours, intervals", checks),),
         {"people-week": _figure(*by_hour["people-week"])},
     )
@@ -220,26 +201,16 @@ def published_section() -> Section:
     for checks_of, (name, source) in zip(readers, PUBLISHED.items(), strict=True):
         folder = find(name)
         if folder is None:
-            missing.append(f"- `{name}` ({source})")
+            missing.append((name, source))
         else:
             checks += checks_of(folder)
-    parts = [
-        "Traces that fleetsim may not carry are read from `$FLEETSIM_DATA/traces/NAME` or"
-        " `$FLEETSIM_DATA/NAME`; [usage](models/usage.md) and"
-        " [network traces](models/network-traces.md) describe their conversion. Counts by another"
-        " program, beside the states of clients."
-    ]
-    if checks:
-        parts.append(Check.table(checks))
-    if missing:
-        parts.append("**Not here, so not checked**:\n\n" + "\n".join(missing))
-    message = Check.errors_text(checks) if checks else "not checked: no data"
+    message = errors_text(checks) if checks else "not checked: no data"
     if checks and missing:
         message += f"; {len(missing)} of {len(PUBLISHED)} traces are not here"
     verdict = SummaryLine(
         "Published traces: shares, intervals, rates", "count", len(checks), message
     )
-    return Section("Published traces", "\n\n".join(parts) + "\n", (verdict,))
+    return Section("Published traces", filled("published", all=checks, missing=missing), (verdict,))
 
 
 def _flhetbench(folder: Path) -> list[Check]:

@@ -26,7 +26,7 @@ from fleetsim.fleet.network.sharing.shared_links import SharedLinksSettings
 from fleetsim.scenario import load
 from fleetsim.simulate import run
 from fleetsim.units import S_PER_HOUR
-from fleetsim.validation.tables import Check, Estimate, Section, SummaryLine, Z
+from fleetsim.validation.tables import Check, Estimate, Section, SummaryLine, Z, filled
 
 _SEED = 20_261_122
 _LINK_BIT_PER_S = 1e6
@@ -118,24 +118,18 @@ def round_times_s(num_clients: int) -> FloatArray:
 def section() -> Section:
     """Return the section: links, queues and rounds."""
     exact, waits, rounds = _exact(), _waits(), _rounds()
-    text = f"""\
-**Shared links**, with the code of every round's transfers:
-
-{Check.table(exact)}
-
-**Transfers that begin at random** on a shared link of 1 Mbit/s, each of 1 s alone: an M/G/1 queue
-with processor sharing takes S / (1 - rho) on average, for any distribution of sizes. {_NUM_QUEUES}
-queues of {_NUM_TRANSFERS} transfers per load, without the first and last {_WARM_UP} of each. Here
-the interval is {Z:g} standard errors of the queues' own means, because the exact variance has no
-simple form. No scenario has such arrivals: servers dispatch cohorts.
-
-{Estimate.table(waits)}
-
-**Rounds** of n tasks that compute without end and crash at a constant rate, run as scenarios:
-mean m H_n, m = {S_PER_HOUR / _CRASH_PER_HOUR:g} s, in seconds. {_NUM_ROUNDS} rounds each.
-
-{Estimate.table(rounds)}
-"""
+    text = filled(
+        "queueing",
+        exact=exact,
+        waits=waits,
+        num_queues=_NUM_QUEUES,
+        num_transfers=_NUM_TRANSFERS,
+        warm_up=_WARM_UP,
+        z=Z,
+        rounds=rounds,
+        mean_s=S_PER_HOUR / _CRASH_PER_HOUR,
+        num_rounds=_NUM_ROUNDS,
+    )
     return Section(
         "Waiting for each other",
         text,

@@ -23,7 +23,7 @@ from fleetsim.fleet.timeline import Timeline
 from fleetsim.report.figures import style
 from fleetsim.units import S_PER_HOUR, S_PER_MINUTE
 from fleetsim.validation import measurements
-from fleetsim.validation.tables import Check, Section, SummaryLine, number, percent, table
+from fleetsim.validation.tables import Check, Section, SummaryLine, filled
 
 _T2 = ("t2.small", "t2.medium", "t2.large", "t2.xlarge")
 _PHONES = ("pixel-3", "pixel-4", "pixel-6", "pixel-8", "redmi-note-10")
@@ -31,15 +31,7 @@ _PIXEL_3_GHZ = (1.9968, 1.6896, 1.3632, 1.056, 0.8256)
 _PIXEL_3_FULL_GHZ = 2.6496
 _COST = ModelCost({"conv": 1e9}, num_parameters=1, payload_byte=4)
 _HEATER_W = 5.0
-_HEAD = (
-    *("phone", "training power", "at full clock for"),
-    *("speed at first", "speed sustained", "from then on"),
-)
 _WORK_S = 3.0 * S_PER_HOUR
-_AWS = (
-    "awsdocs/amazon-ec2-user-guide@0147f87 `burstable-credits-baseline-concepts.md`, @1300242"
-    " `burstable-performance-instances-standard-mode-concepts.md`"
-)
 
 
 def computation(device: str, **settings: object) -> Timeline:
@@ -84,39 +76,13 @@ def section() -> Section:
                 speeds(timeline)[1], "", "b = e / (60 v)",
             ),
         ]  # fmt: skip
-    heat = _heat_checks()
-    rows = []
-    for phone in _PHONES:
-        timeline = computation(phone, thermal={"kind": "skin"})
-        speed = speeds(timeline)
-        first, last = (percent(share, signed=False) for share in (speed[0], speed[-1]))
-        until, since = "always", "0 s"
-        if len(speed) > 1:
-            until, since = (f"{number(float(timeline.edges_s[at]))} s" for at in (1, -2))
-        train_w = number(load_device(phone).power.train_above_idle_w)
-        rows.append((f"`{phone}`", f"{train_w} W", until, first, last, since))
-    text = f"""\
-**Credits.** {_AWS} publishes earnings, maxima and launch credits. The moment and the depth of the
-fall in throughput of an instance at full load follow from them. The comparison is with these rules,
-not with a measurement: AWS lowers an instance "gradually", by a rule that is not public, and **no
-measured run of a t2 was found**.
-
-{Check.table(credits)}
-
-![Throughput of t2 instances at full load over three hours](validation/t2-credits.svg)
-
-**Heat.** The caps are a Pixel 3's thermal configuration. Two figures, each fitted to one point,
-give the speed and the extent of a skin's warming:
-
-{Check.table(heat)}
-
-Results for phones that train from rest in air of 25 C; not measured anywhere:
-
-{table(_HEAD, rows)}
-"""
+    heat, phones = _heat_checks(), []
+    for name in _PHONES:
+        timeline = computation(name, thermal={"kind": "skin"})
+        phones.append((load_device(name), timeline, speeds(timeline)))
     return Section(
         "Credits and heat",
-        text,
+        filled("slowdown", credits=credits, heat=heat, phones=phones),
         (
             SummaryLine.of("t2 credits, minute and depth of the fall", credits),
             SummaryLine.of("Skin temperature, two points", heat[:2]),

@@ -14,7 +14,7 @@ from fleetsim.fleet.network.transport import TcpSettings, transfer_s
 from fleetsim.report.figures import style
 from fleetsim.units import BIT_PER_BYTE, BIT_PER_MBIT, MS_PER_S
 from fleetsim.validation import measurements
-from fleetsim.validation.tables import Check, Section, SummaryLine, number, percent, table
+from fleetsim.validation.tables import Check, Section, SummaryLine, filled, percent
 
 _PAYLOAD = 1448.0 / 1500.0
 """Payload of a packet of 1500 bytes, with TCP's timestamps."""
@@ -67,38 +67,10 @@ def section() -> Section:
         percent((measured[model] / measured[seconds] - 1.0).abs().mean(), signed=False)
         for model, seconds in (("model_s", "cubic_s"), ("model_s", "bbr_s"), ("plain_s", "cubic_s"))
     ]
-    rows = [
-        (
-            *(f"{row.rtt_ms} ms", f"{row.mbit_per_s} Mbit/s", f"{row.size_byte:,}"),
-            *(f"{number(s)} s" for s in (row.cubic_s, row.bbr_s, row.model_s)),
-            *(percent(row.model_s / s - 1.0) for s in (row.cubic_s, row.bbr_s)),
-            *(f"{number(row.plain_s)} s", percent(row.plain_s / row.cubic_s - 1.0)),
-        )
-        for row in measurements.rows(measured)
-    ]
-    head = (
-        "round trip", "link", "bytes", "cubic", "BBR", "model", "error to cubic", "error to BBR",
-        "rate alone", "its error to cubic",
-    )  # fmt: skip
-    text = f"""\
-### One connection
-Downloads over one connection on mmWave 5G. The receive window of 8 MiB is fitted to them; the fall
-of their rate with one over the round trip is not.
-
-{Check.table(window)}
-
-### Transfer times
-A connection, a request and an answer of this size over Linux's own TCP (6.18, cubic and BBR),
-medians of seven. The model's rate is that of the link's packets less their headers. "Rate alone" is
-the model with `transport: {{kind: none}}`, which has no round trips.
-
-{table(head, rows)}
-
-![Seconds of transfers over TCP by size, measured and model](validation/transfer-times.svg)
-"""
+    rows = list(measurements.rows(measured))
     return Section(
         "Transport",
-        text,
+        filled("transport", window=window, transfers=rows),
         (
             SummaryLine.of("One connection by round trip", window),
             SummaryLine(
