@@ -54,26 +54,24 @@ class FadingLaw:
         return self.name if letter is None else f"{self.name}, {letter} = {self.parameter:g}"
 
     @property
+    def gain(self) -> Any:
+        """Distribution of the gain, of `scipy.stats`."""
+        if self.name == "rician":
+            k = self.parameter
+            return stats.ncx2(2, 2.0 * k, scale=0.5 / (k + 1.0))
+        return stats.gamma(self.parameter, scale=1.0 / self.parameter)
+
+    @property
     def variance(self) -> float:
         """Variance of the gain."""
-        if self.name == "rician":
-            return (1.0 + 2.0 * self.parameter) / (1.0 + self.parameter) ** 2
-        return 1.0 / self.parameter
-
-    def density(self, gain: float) -> float:
-        """Density of the gain."""
-        p = self.parameter
-        if self.name == "rician":
-            bessel = 2.0 * math.sqrt(p * (p + 1.0) * gain)
-            scaled = float(special.ive(0, bessel))  # exp(-bessel) I0(bessel)
-            return (p + 1.0) * math.exp(bessel - p - (p + 1.0) * gain) * scaled
-        return float(p**p * gain ** (p - 1.0)) * math.exp(-p * gain) / math.gamma(p)
+        return float(self.gain.var())
 
     def mean_of(self, value: Callable[[float], float], until: float = 150.0) -> float:
         """Integrate value(g) density(g) up to a gain; over sqrt(g), which is smooth at 0."""
+        density = self.gain.pdf
         knots = [root for root in (0.5, 1.0, 2.0, 4.0) if root**2 < until]
         integral, _ = integrate.quad(
-            lambda root: value(root**2) * self.density(root**2) * 2.0 * root,
+            lambda root: value(root**2) * density(root**2) * 2.0 * root,
             1e-150, math.sqrt(until), points=knots or None, limit=200,
             epsabs=1e-11, epsrel=1e-10,
         )  # fmt: skip
@@ -81,10 +79,7 @@ class FadingLaw:
 
     def cdf(self, gain: FloatArray) -> FloatArray:
         """Distribution function of the gain."""
-        if self.name == "rician":
-            k = self.parameter
-            return np.asarray(stats.ncx2.cdf(2.0 * (k + 1.0) * gain, 2, 2.0 * k))
-        return np.asarray(special.gammainc(self.parameter, self.parameter * gain))
+        return np.asarray(self.gain.cdf(gain))
 
     def keys(self) -> dict[str, Any]:
         """Return the keys of a scenario's channel with this law."""

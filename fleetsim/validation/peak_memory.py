@@ -5,13 +5,13 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-from scipy.optimize import least_squares
 
 from fleetsim.contracts import FloatArray
 from fleetsim.fleet.devices.memory import ENGINES, EngineMemory, needed_byte
 from fleetsim.learning.local.measured_networks import measured_memory
 from fleetsim.units import BYTE_PER_MIB
 from fleetsim.validation import measurements
+from fleetsim.validation.phones import fitted
 from fleetsim.validation.tables import Check, Section, SummaryLine, filled
 
 _step = cache(measured_memory)
@@ -33,16 +33,10 @@ def fit() -> EngineMemory:
     """Return the four figures of an engine with the least squares of relative errors."""
     resident_mib = measurements.table("mnn-memory")["resident_mib"].to_numpy()
 
-    def errors(logs: FloatArray) -> FloatArray:
-        return np.asarray(needed_mib(_engine(logs)) / resident_mib - 1.0)
-
-    result = least_squares(errors, np.log([64.0, 2.0, 2.0, 2.0]), xtol=1e-12)
-    return _engine(result.x)
-
-
-def _engine(logs: FloatArray) -> EngineMemory:
-    base_mib, state, sample, unfolded = np.exp(logs).tolist()
-    return EngineMemory(base_mib * BYTE_PER_MIB, state, sample, unfolded)
+    start = (64.0 * BYTE_PER_MIB, 2.0, 2.0, 2.0)
+    return EngineMemory(
+        *fitted(lambda *figures: needed_mib(EngineMemory(*figures)) / resident_mib - 1.0, start)
+    )
 
 
 def section() -> Section:

@@ -7,7 +7,7 @@ the same fit with t_d instead of k_l shows the effect of counting the layers.
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 
 import numpy as np
@@ -87,22 +87,25 @@ def fit(make: Callable[..., ComputeProfile] = as_fitted) -> tuple[float, ...]:
     start = _START if make is as_fitted else _PER_BATCH_START
     measured_s = times()["batch_s"].to_numpy()
 
-    def errors(logs: FloatArray) -> FloatArray:
-        return np.asarray(model_s(make(*np.exp(logs).tolist())) / measured_s - 1.0)
-
-    return tuple(np.exp(least(errors, np.log(start))).tolist())
+    return fitted(lambda *figures: model_s(make(*figures)) / measured_s - 1.0, start)
 
 
-def least(errors: Callable[[FloatArray], FloatArray], start: FloatArray) -> FloatArray:
-    """Return the figures with the least sum of squared errors."""
-    result = least_squares(errors, start, xtol=1e-12, ftol=1e-12, gtol=1e-12)
+def fitted(errors: Callable[..., FloatArray], start: Iterable[float]) -> tuple[float, ...]:
+    """Return the figures, all above 0, with the least sum of squares of their `errors`."""
+    result = least_squares(
+        lambda logs: errors(*np.exp(logs).tolist()),
+        np.log(list(start)),
+        xtol=1e-12,
+        ftol=1e-12,
+        gtol=1e-12,
+    )
     assert result.success, result.message
-    return np.asarray(result.x)
+    return tuple(np.exp(result.x).tolist())
 
 
 def section() -> Section:
     """Return the section: the 40 points, by the fit and by scenarios."""
-    phone, fitted = sd855(), fit()
+    phone, again = sd855(), fit()
     seconds = model_s(phone)
     shipped = _checks(seconds)
     conv, per_mparam = phone.conv_flop_per_s, PARAMETERS_PER_MPARAM * MS_PER_S
@@ -117,16 +120,16 @@ def section() -> Section:
         "phones",
         source=measurements.MNN,
         figures=(
-            ("k_l", "ms per layer", MS_PER_S, fitted[0], phone.layer_s),
-            ("k_p", "ms per million parameters", per_mparam, fitted[1], phone.parameter_s),
-            ("R, convolutions", "GFLOP/s", 1.0 / FLOP_PER_GFLOP, fitted[2], conv),
+            ("k_l", "ms per layer", MS_PER_S, again[0], phone.layer_s),
+            ("k_p", "ms per million parameters", per_mparam, again[1], phone.parameter_s),
+            ("R, convolutions", "GFLOP/s", 1.0 / FLOP_PER_GFLOP, again[2], conv),
             (
                 *("depthwise layers", "GFLOP/s, phi `depthwise` x R"),
-                *(1.0 / FLOP_PER_GFLOP, fitted[3], depthwise),
+                *(1.0 / FLOP_PER_GFLOP, again[3], depthwise),
             ),
         ),
         per_batch=_checks(model_s(as_fitted_per_batch(*fit(as_fitted_per_batch)))),
-        refit=_checks(model_s(as_fitted(*fitted))),
+        refit=_checks(model_s(as_fitted(*again))),
         shipped=shipped,
         k_neon=_K_NEON,
         power=power,

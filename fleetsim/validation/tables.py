@@ -174,7 +174,7 @@ _TEMPLATES.filters |= {
 def filled(name: str, **values: object) -> str:
     """Return the text of a template of `sections/` with these values.
 
-    Filters write numbers: `number`, `numbers`, `ms` of seconds, `percent` without a sign and `change` with
-    one, and sum up checks: `errors`, `mean_error`, `worst_error`. `zip` is Python's.
+    Filters write numbers: `number`, `numbers`, `ms` of seconds, `percent` without a sign and
+    `change` with one, and sum up checks: `errors`, `mean_error`, `worst_error`. `zip` is Python's.
     """
     return _TEMPLATES.get_template(f"{name}.md.j2").render(values)

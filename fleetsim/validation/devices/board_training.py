@@ -16,7 +16,7 @@ from fleetsim.contracts import FloatArray, ModelCost
 from fleetsim.fleet.devices.profile import ComputeProfile, load_device
 from fleetsim.units import FLOP_PER_GFLOP, PARAMETERS_PER_MPARAM
 from fleetsim.validation import measurements
-from fleetsim.validation.phones import batch_s, least
+from fleetsim.validation.phones import batch_s, fitted
 from fleetsim.validation.tables import Check, Kind, Section, SummaryLine, filled
 
 BOARDS = ("raspberry-pi-4", "raspberry-pi-5")
@@ -71,10 +71,9 @@ def fit(without: str = "") -> tuple[float, ...]:
     points = times().query("network != @without")
     measured_s = points["batch_s"].to_numpy()
 
-    def errors(logs: FloatArray) -> FloatArray:
-        return np.asarray(np.log(model_s(points, as_fitted(*np.exp(logs).tolist())) / measured_s))
-
-    return tuple(np.exp(least(errors, np.log(_START))).tolist())
+    return fitted(
+        lambda *numbers: np.log(model_s(points, as_fitted(*numbers)) / measured_s), _START
+    )
 
 
 def held_out_s() -> FloatArray:

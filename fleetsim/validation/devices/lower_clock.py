@@ -55,10 +55,9 @@ def fit(num_shares: int = 1, without: str = "") -> tuple[float, ...]:
     kept = points().query("network != @without")
     overhead, measured = kept["overhead"].to_numpy(), np.log(_ratio(kept))
 
-    def errors(shares: FloatArray) -> FloatArray:
-        return np.asarray(np.log(slowed(shares, overhead)) - measured)
-
-    return tuple(phones.least(errors, np.full(num_shares, 0.3)).tolist())
+    return phones.fitted(
+        lambda *shares: np.log(slowed(np.array(shares), overhead)) - measured, num_shares * (0.3,)
+    )
 
 
 def held_out(num_shares: int = 1) -> FloatArray:
