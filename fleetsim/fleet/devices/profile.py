@@ -283,7 +283,7 @@ def _radio(
     )
 
 
-def _value_or(figure: Figure | None, missing: float) -> float:
+def _value_or(figure: Figure[float] | None, missing: float) -> float:
     return missing if figure is None else figure.value
 
 
