@@ -29,7 +29,12 @@ from fleetsim.fleet.network.channels import ChannelSettings
 from fleetsim.fleet.network.direction import Direction
 from fleetsim.fleet.network.fleet_radios import Radios, build_radios, cellular_radio, radios_in_use
 from fleetsim.fleet.network.sharing.shared_links import SharedLinks
-from fleetsim.fleet.network.wifi_or_cellular import AS_RECORDED, forced_networks, in_force
+from fleetsim.fleet.network.wifi_or_cellular import (
+    AS_RECORDED,
+    can_be_on,
+    forced_networks,
+    in_force,
+)
 from fleetsim.fleet.settings import FleetSettings
 from fleetsim.fleet.throttle import Throttle, build_throttle
 from fleetsim.fleet.timeline import Timelines
@@ -273,7 +278,7 @@ def build_fleet(
         forced_network=None if (forced_network == AS_RECORDED).all() else forced_network,
         user_of=user_of,
     )
-    has_wifi, has_cellular = network.can_be_on(has_usage=has_usage)
+    has_wifi, has_cellular = can_be_on(network, has_usage=has_usage)
     channel = build_channel(
         settings.channel,
         seed=seed,

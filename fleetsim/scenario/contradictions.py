@@ -9,7 +9,7 @@ from fleetsim.engine.tasks.interruption import LoseSettings, PartialSettings
 from fleetsim.fleet.devices.assignment import load_devices
 from fleetsim.fleet.devices.hardware_files import HardwareFiles
 from fleetsim.fleet.devices.memory import UncheckedSettings
-from fleetsim.fleet.network.wifi_or_cellular import in_force
+from fleetsim.fleet.network.wifi_or_cellular import can_be_on, in_force
 from fleetsim.learning.aggregation.aggregator_kind import AggregatorKind
 from fleetsim.learning.aggregation.compression import UncompressedSettings
 from fleetsim.learning.aggregation.fedavg import FedAvgSettings
@@ -278,7 +278,8 @@ def without_wifi(scenario: Scenario, beside: Path | None, files: HardwareFiles) 
         for profile in load_devices(name, beside=beside, files=files)
     ]
     has_usage = fleet.has_usage(profiles)
-    has_wifi, _ = in_force(fleet.network, has_usage=has_usage).can_be_on(has_usage=has_usage)
+    network = in_force(fleet.network, has_usage=has_usage)
+    has_wifi, _ = can_be_on(network, has_usage=has_usage)
     if has_wifi or any(profile.wired is not None for profile in profiles):
         return []
     message = (

@@ -9,7 +9,12 @@ from fleetsim.fleet.devices.profile import DeviceProfile
 from fleetsim.fleet.devices.profile_files import Network
 from fleetsim.fleet.devices.uncertainty import uncertain_figures
 from fleetsim.fleet.network.fleet_radios import radios_in_use, unmetered_radio
-from fleetsim.fleet.network.wifi_or_cellular import ByUsageSettings, NetworkSettings, in_force
+from fleetsim.fleet.network.wifi_or_cellular import (
+    ByUsageSettings,
+    NetworkSettings,
+    can_be_on,
+    in_force,
+)
 from fleetsim.fleet.usage.loading import load_trace
 from fleetsim.scenario.settings import BufferedServerSettings, Scenario
 from fleetsim.units import BYTE_PER_GIB
@@ -93,7 +98,7 @@ class ScenarioFacts:
     @property
     def has_unmetered(self) -> bool:
         """True if any wireless client is ever on an unmetered network."""
-        return self.has_wireless and self._network.can_be_on(has_usage=self.has_people)[0]
+        return self.has_wireless and can_be_on(self._network, has_usage=self.has_people)[0]
 
     @cached_property
     def has_wifi(self) -> bool:
@@ -112,7 +117,7 @@ class ScenarioFacts:
     def has_metered(self) -> bool:
         """True if any wireless client is ever on a metered network."""
         if not isinstance(self._network, ByUsageSettings):
-            return self.has_wireless and self._network.can_be_on(has_usage=self.has_people)[1]
+            return self.has_wireless and can_be_on(self._network, has_usage=self.has_people)[1]
         carried = [p for p in self._profiles if p.kind in self.fleet.usage.kinds]
         if not self.names_people or all(profile.wired is not None for profile in carried):
             return False

@@ -10,7 +10,11 @@ from matplotlib.figure import Figure
 
 from fleetsim.contracts import FloatArray
 from fleetsim.fleet.devices.profile import load_radio
-from fleetsim.fleet.network.transport import TcpSettings, transfer_s
+from fleetsim.fleet.network.channel import build_channel
+from fleetsim.fleet.network.channels import ConstantSettings
+from fleetsim.fleet.network.direction import Direction
+from fleetsim.fleet.network.radios.power import RadioPower
+from fleetsim.fleet.network.transport import TcpSettings
 from fleetsim.report.figures import style
 from fleetsim.units import BIT_PER_BYTE, BIT_PER_MBIT, MS_PER_S
 from fleetsim.validation import measurements
@@ -24,7 +28,23 @@ _BYTE_PER_MB = 1e6
 
 def model_s(rtt_s: FloatArray, bit_per_s: FloatArray, size_byte: FloatArray) -> FloatArray:
     """Return seconds of the model from opening a connection without TLS to the last byte [n]."""
-    return transfer_s(_NO_TLS, rtt_s, BIT_PER_BYTE * size_byte, _PAYLOAD * bit_per_s)
+    size, end_s = rtt_s.size, np.empty(rtt_s.size)
+    channel = build_channel(
+        ConstantSettings(down_bit_per_s=1.0, up_bit_per_s=1.0),
+        seed=0,
+        size=size,
+        wired_bit_per_s=_PAYLOAD * bit_per_s,
+    )
+    for rows, timelines in channel.transfers(
+        np.arange(size),
+        Direction.DOWN,
+        np.zeros(size),
+        BIT_PER_BYTE * size_byte,
+        RadioPower.line(*np.zeros((2, size))),
+        caps=_NO_TLS.rate_caps(rtt_s),
+    ):
+        end_s[rows] = timelines.end_s
+    return end_s
 
 
 def transfers() -> pd.DataFrame:

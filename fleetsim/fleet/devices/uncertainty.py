@@ -9,9 +9,9 @@ A figure x with the standard deviation s of its mark (inferred or measured), or 
 Then x' is clipped to the range of its quantity. z depends on the seed, the file in which the figure
 is written and the figure's key path, and on nothing else. A figure of 0 stays 0.
 
-No error is drawn of figures that are exact by their nature (`ExactFigure`), of settings of firmware,
-and of any figure of a reproduction, which has the values of its publication by definition.
-docs/devices.md (Doubt about the figures) explains each.
+No error is drawn of figures that are exact by their nature (`ExactFigure`), of settings of
+firmware, and of any figure of a reproduction, which has the values of its publication by
+definition. docs/devices.md (Doubt about the figures) explains each.
 """
 
 from __future__ import annotations

@@ -129,22 +129,13 @@ class NetLinks:
         return np.asarray(self.steps[row].bit_per_s[here])
 
     def steps_from(
-        self,
-        clients: IntArray,
-        direction: Direction,
-        t_s: FloatArray,
-        num_steps: int,
-        fixed_bit_per_s: FloatArray,
+        self, clients: IntArray, direction: Direction, t_s: FloatArray, num_steps: int
     ) -> RateSteps:
         """Return rates from moments on; arguments as in `ChangingRates.steps_from`."""
         row = ROW[direction]
-        edges_s = np.full((t_s.size, num_steps + 1), np.inf)
-        edges_s[:, 0] = t_s
-        rates_bit_per_s = np.repeat(fixed_bit_per_s[:, np.newaxis], num_steps, axis=1)
-        at = np.isnan(fixed_bit_per_s).nonzero()[0]
-        here, _, lap_ms = self._places(clients[at], row, t_s[at])
-        edges_s[at], rates_bit_per_s[at] = self.steps[row].from_step(
-            self.record[clients[at]], here, lap_ms, num_steps
+        here, _, lap_ms = self._places(clients, row, t_s)
+        edges_s, rates_bit_per_s = self.steps[row].from_step(
+            self.record[clients], here, lap_ms, num_steps
         )
         return RateSteps(edges_s, rates_bit_per_s, rates_bit_per_s)
 

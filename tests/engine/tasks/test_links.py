@@ -11,9 +11,10 @@ import pytest
 from fleetsim.contracts import Work, WorkKind
 from fleetsim.engine.tasks.task import TaskResult
 from fleetsim.fleet.network.direction import Direction
-from fleetsim.fleet.network.transport import TcpSettings, transfer_s
+from fleetsim.fleet.network.transport import TcpSettings
 from tests.engine.batches import ended, laid_out, task, world_of
 from tests.engine.tiny import CONSTANT, NANO_FILE, Tiny
+from tests.fleet.closed_transfers import transfer_s
 
 PHONE = {"pixel-6": 1.0}
 PEOPLE = {"synthetic": {"availability": 0.99, "users": 3}}

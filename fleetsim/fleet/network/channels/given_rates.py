@@ -1,4 +1,4 @@
-"""Channel of measured rates, from a network trace."""
+"""Channels whose rates are given: the same for every wireless client, or measured ones."""
 
 from typing import Annotated, Literal
 
@@ -12,7 +12,32 @@ from fleetsim.fleet.network.measured_links import NetShift, build_net_links
 from fleetsim.fleet.traces.followed_records import FollowedRecords
 from fleetsim.fleet.traces.network.files import load_net_trace
 from fleetsim.schema.key_conditions import CELLULAR, by_key
+from fleetsim.schema.ranges import RateBitPerS
 from fleetsim.units import MS_PER_S
+
+
+class ConstantSettings(TransferSettings):
+    """The same rates for every wireless client, always."""
+
+    acts_if = by_key(down_bit_per_s=CELLULAR, up_bit_per_s=CELLULAR)
+
+    kind: Literal["constant"] = "constant"
+    down_bit_per_s: RateBitPerS
+    """Rate from the server to a client."""
+    up_bit_per_s: RateBitPerS
+    """Rate from a client to the server."""
+
+    def build(
+        self, *, seed: int, is_wired: BoolArray, radio: RadioProfile | None = None
+    ) -> CellularLinks:
+        """Return links whose rates never change; see `TransferSettings.build`."""
+        fixed_bit_per_s = np.empty((2, is_wired.size))
+        fixed_bit_per_s[:] = [[self.down_bit_per_s], [self.up_bit_per_s]]
+        return CellularLinks(fixed_bit_per_s)
+
+    def radio_in_use(self, radio: RadioProfile) -> RadioProfile:
+        """Return the radio as it is: it may sleep between packets, which arrive at this rate."""
+        return radio
 
 
 class TraceSettings(TransferSettings):
