@@ -17,7 +17,7 @@ from fleetsim.fleet.network.arrivals import Arrivals, build_arrivals
 from fleetsim.fleet.network.channels.settings import ChangingRates, TransferSettings
 from fleetsim.fleet.network.direction import ROW, Direction
 from fleetsim.fleet.network.radios.power import RadioPower
-from fleetsim.fleet.network.transfer import Demands, RateSteps, TransferRequests, multiplied
+from fleetsim.fleet.network.transfer import Demands, RateSteps, TransferRequests
 from fleetsim.fleet.network.transport import RateCaps
 from fleetsim.fleet.network.wireless.cell import Cell
 from fleetsim.fleet.network.wireless.wifi import WifiSettings
@@ -97,15 +97,16 @@ class Channel:
         if not ((bit > 0.0) & (bit < math.inf)).all():
             raise ValueError(f"a transfer needs a finite number of bits > 0, got {bit}")
         requests = TransferRequests(
-            clients, direction, start_s, start_s + self.give_up_s, bit, power, caps
+            clients,
+            direction,
+            start_s,
+            start_s + self.give_up_s,
+            bit,
+            power,
+            caps,
+            None if self.multiple is None else self.multiple[clients],
         )
-        if self.multiple is None:
-            return self._lay_out(requests, on_wifi)
-        multiple = self.multiple[clients]
-        return multiplied(self._lay_out(requests.divided(multiple), on_wifi), multiple, bit)
-
-    def _lay_out(self, requests: TransferRequests, on_wifi: BoolArray | None) -> TimelineGroups:
-        rate_bit_per_s = self._steady(requests.clients, requests.direction, on_wifi)
+        rate_bit_per_s = self._steady(clients, direction, on_wifi)
         changes = np.isnan(rate_bit_per_s)
         steady = (~changes).nonzero()[0]
         laid_out: TimelineGroups = []

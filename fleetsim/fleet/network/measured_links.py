@@ -149,7 +149,9 @@ class NetLinks:
         laps, last_ms = np.divmod(until_ms - lap_ms, self.span_ms[record])
         num_in_lap = np.diff(steps.offsets)[record]
         most = laps * num_in_lap + steps.at(origin_ms + last_ms) - here + 1
-        needed = steps.num_touched(record, here, origin_ms + local_ms, requests.bit[rows])
+        needed = steps.num_touched(
+            record, here, origin_ms + local_ms, requests.bit_over_multiple(rows)
+        )
         return lay_out_changing(
             requests,
             rows,

@@ -35,7 +35,7 @@ class ChangingRates(Protocol):
     def steps_from(
         self, clients: IntArray, direction: Direction, t_s: FloatArray, num_steps: int
     ) -> RateSteps:
-        """Return rates of clients [k] in so many steps, the first of which contains a moment [k]."""
+        """Return rates of clients [k] in so many steps; the first contains a moment [k]."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

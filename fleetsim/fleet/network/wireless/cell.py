@@ -63,7 +63,7 @@ class Cell:
         best_bit_per_s = self.modem.best_bit_per_s(direction, self.snr[ROW[direction], clients])
         mean_bit = self.modem.limited(direction, best_bit_per_s) * self.fading.block_s
         with np.errstate(divide="ignore", over="ignore"):
-            num_blocks = _SPARE_BLOCKS + 1.5 * requests.bit[rows] / mean_bit
+            num_blocks = _SPARE_BLOCKS + 1.5 * requests.bit_over_multiple(rows) / mean_bit
 
         def blocks(at: IntArray, num: int) -> tuple[FloatArray, FloatArray]:
             edges_s = self.fading.block_s * (first_block[at, np.newaxis] + np.arange(num + 1.0))

@@ -74,13 +74,6 @@ def test_power_rises_with_the_rate_and_lies_below_the_line(busy_w, saved, awake_
     assert (drawn_w >= line_w - saved * busy_w - 1e-12).all()
 
 
-@given(multiple=st.floats(0.01, 100.0), rate_bit_per_s=st.floats(1e-3, 1e7))
-def test_divided_rates_draw_the_same(multiple, rate_bit_per_s):
-    divided = LTE_UP.at_multiples(np.array([multiple]))
-
-    assert watts(divided, rate_bit_per_s / multiple) == pytest.approx(watts(LTE_UP, rate_bit_per_s))
-
-
 # 20 dBm are 0.1 W, which cost 0.4 W.
 AMPLIFIER = AmplifierProfile(max_dbm=20.0, efficiency=0.25, full_bit_per_s=10e6)
 CELLULAR = {
