@@ -29,6 +29,7 @@ def trace_of(*users: tuple[int, list[tuple[int, bool, bool, bool, float]]]) -> T
         np.array([span_s for span_s, _ in users]),
         np.cumsum([0, *(len(rows) for _, rows in users)]),
         *columns,
+        np.zeros(len(changes), dtype=np.int64),
     )
 
 

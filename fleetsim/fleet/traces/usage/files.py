@@ -14,6 +14,7 @@ from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.errors import DataError
 from fleetsim.fleet.traces.csv_table import CsvTable, read_csv_header, read_filled_table
 from fleetsim.fleet.traces.folder import csv_gz, is_unfit, plain_or_packed, readme, write_files
+from fleetsim.fleet.traces.ordered_rows import begins
 from fleetsim.fleet.traces.usage.records import (
     HOUR_S,
     MOST_UTC_OFFSET_H,
@@ -147,12 +148,31 @@ def read_states(main: Path) -> UsageRecords:
     table.refuse(
         times_s < 0, lambda row: f"t_s = {times_s[row]} is outside the user's span; drop the row"
     )
+    table.refuse(
+        times_s >= span_s[user],
+        lambda row: (
+            f"second {times_s[row]} is outside the user's span of {span_s[user[row]]} s; drop the"
+            " row or lengthen the span"
+        ),
+    )
     flags = [table.codes(name, _FLAG) for name in FLAGS]
     load = table.numbers("load")
+    table.refuse(
+        ~((load >= 0.0) & (load < 1.0)),
+        lambda row: (
+            f"load = {load[row]} is outside [0, 1); give the fraction of the processor that other"
+            " apps take"
+        ),
+    )
     ram_byte = np.zeros_like(times_s)
     if "ram_byte" in table.columns:
         ram_byte = table.whole_numbers("ram_byte")
+    table.refuse(
+        ram_byte < 0,
+        lambda row: f"ram_byte = {ram_byte[row]} is below 0; give the bytes that other apps hold",
+    )
     order = np.argsort(user, kind="stable")
+    _check_order(table, user[order], times_s[order], order)
     num_rows = np.bincount(user, minlength=users.num_rows)
     ids = users.columns["user"]
     users.refuse(
@@ -170,9 +190,25 @@ def read_states(main: Path) -> UsageRecords:
         unmetered=unmetered,
         load=load[order],
         ram_byte=ram_byte[order],
-        place=lambda change: table.place(int(order[change])),
     )
     return UsageRecords(trace, np.zeros_like(span_s), utc_offset_s)
+
+
+def _check_order(table: CsvTable, user: IntArray, times_s: IntArray, rows: IntArray) -> None:
+    """Check that states [C], which are user by user, begin at second 0 and are in order."""
+    is_first = begins(user)
+    for at in np.flatnonzero(is_first & (times_s != 0))[:1].tolist():
+        name = quoted(table.columns["user"][rows[at]])
+        raise table.fault(
+            int(rows[at]),
+            f"the first state of user {name} is at second {times_s[at]}; it must be at 0",
+        )
+    for at in np.flatnonzero(~is_first[1:] & (np.diff(times_s) <= 0))[:1].tolist():
+        before_s, t_s = times_s[at : at + 2]
+        message = f"second {t_s} after {before_s}; sort the user's rows"
+        if t_s == before_s:
+            message = f"a second state at second {t_s} of the same user; drop one"
+        raise table.fault(int(rows[at + 1]), message)
 
 
 def read_intervals(main: Path) -> UsageRecords:
