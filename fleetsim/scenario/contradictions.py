@@ -1,7 +1,6 @@
 """Contradictions between the parts of a scenario, which the settings of one part cannot see."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from fleetsim.counts import ceil_product
 from fleetsim.engine.eligibility import least_values
@@ -267,15 +266,13 @@ def _of_stop(scenario: Scenario) -> Iterator[Fault]:
             yield ("stop", "accuracy"), never
 
 
-def without_wifi(scenario: Scenario, beside: Path | None, files: HardwareFiles) -> list[Fault]:
+def without_wifi(scenario: Scenario, files: HardwareFiles) -> list[Fault]:
     """Return a fault if eligibility asks for unmetered networks and no client is ever on one."""
     fleet = scenario.fleet
     if not scenario.server.eligibility.unmetered:
         return []
     profiles = [
-        profile
-        for name in fleet.assigned_devices
-        for profile in load_devices(name, beside=beside, files=files)
+        profile for name in fleet.assigned_devices for profile in load_devices(name, files=files)
     ]
     has_usage = fleet.has_usage(profiles)
     network = in_force(fleet.network, has_usage=has_usage)

@@ -7,13 +7,12 @@ user's own; `fleetsim.fleet.devices.profile_files` has the schema.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from fleetsim import bundled, units
 from fleetsim.errors import DataError
 from fleetsim.fleet.devices.credits import CreditProfile
 from fleetsim.fleet.devices.figures import Figure, figures
-from fleetsim.fleet.devices.hardware_files import HardwareFiles, find_hardware
+from fleetsim.fleet.devices.hardware_files import HardwareFiles
 from fleetsim.fleet.devices.profile_files import (
     Backend,
     ComputeFile,
@@ -147,18 +146,15 @@ def reproduction_names() -> list[str]:
     return [name for name in bundled.names("devices") if name.startswith(_REPRODUCTIONS)]
 
 
-def load_device(
-    name: str, *, beside: Path | None = None, files: HardwareFiles | None = None
-) -> DeviceProfile:
+def load_device(name: str, *, files: HardwareFiles | None = None) -> DeviceProfile:
     """Return the profile of a device by its bundled name or the path of its file.
 
-    A relative path counts from the folder `beside` first; without `files` the file is read now.
+    Without `files` the file is read now.
 
     >>> load_device("jetson-nano-cpu").power.idle_awake_w
     2.1
     """
-    path = find_hardware("devices", name, beside)
-    file = (files or HardwareFiles()).device(path)
+    path, file = (files or HardwareFiles()).device(name)
     numbers = dict(figures(file))
     wifi, wired, battery = file.wifi, file.wired, file.battery
     return DeviceProfile(
@@ -183,11 +179,9 @@ def load_device(
     )
 
 
-def load_radio(
-    name: str, *, beside: Path | None = None, files: HardwareFiles | None = None
-) -> RadioProfile:
+def load_radio(name: str, *, files: HardwareFiles | None = None) -> RadioProfile:
     """Return the profile of a radio whose file states its own power; arguments as `load_device`."""
-    path, file = _read_radio(name, beside, files)
+    path, file = (files or HardwareFiles()).radio(name)
     if file.receive is None or file.transmit is None:
         raise DataError(
             f"{path}: leaves its power to the device's Wi-Fi, so it serves on unmetered networks "
@@ -204,7 +198,6 @@ def wifi_radio(
     profile: DeviceProfile,
     name: str = "wifi",
     *,
-    beside: Path | None = None,
     files: HardwareFiles | None = None,
     top_bit_per_s: float = 0.0,
 ) -> RadioProfile:
@@ -216,9 +209,9 @@ def wifi_radio(
     `full_mbit_per_s` of the file, the radio is on the air all the time at this rate instead. So it
     never draws more than the device's watts. Any other radio is loaded by `load_radio`.
     """
-    path, file = _read_radio(name, beside, files)
+    path, file = (files or HardwareFiles()).radio(name)
     if file.power_from == "radio":
-        return load_radio(name, beside=beside, files=files)
+        return load_radio(name, files=files)
     if profile.wifi is None:
         raise DataError(
             f"{path}: leaves its power to the device's Wi-Fi, and device {quoted(profile.name)} "
@@ -307,10 +300,3 @@ def _skin(file: ThermalFile) -> SkinProfile:
         for figure in (file.resistance_k_per_w, file.time_constant_s)
     )
     return SkinProfile(file.threshold_c.values, file.clock_fraction.values, resistance, tau_s)
-
-
-def _read_radio(
-    name: str, beside: Path | None, files: HardwareFiles | None
-) -> tuple[Path, RadioFile]:
-    path = find_hardware("radios", name, beside)
-    return path, (files or HardwareFiles()).radio(path)

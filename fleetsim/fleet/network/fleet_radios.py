@@ -6,7 +6,6 @@ A link is a radio and a channel together: a Wi-Fi radio uses `fleet.wifi`, a cel
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -99,11 +98,9 @@ def cellular_radio(channel: TransferSettings, files: HardwareFiles | None = None
     return _in_use(metered_radio(channel.metered_radio, files=files), channel)
 
 
-def metered_radio(
-    name: str, *, beside: Path | None = None, files: HardwareFiles | None = None
-) -> RadioProfile:
+def metered_radio(name: str, *, files: HardwareFiles | None = None) -> RadioProfile:
     """Return the radio of a metered network; arguments as in `load_radio`."""
-    radio = load_radio(name, beside=beside, files=files)
+    radio = load_radio(name, files=files)
     if radio.network != "cellular":
         raise DataError(
             f"radio {quoted(name)}: its network is {radio.network}, and metered networks are"
@@ -116,12 +113,11 @@ def unmetered_radio(
     profile: DeviceProfile,
     name: str,
     *,
-    beside: Path | None = None,
     files: HardwareFiles | None = None,
     top_bit_per_s: float = 0.0,
 ) -> RadioProfile:
     """Return a device's radio of unmetered networks; arguments as in `wifi_radio`."""
-    radio = wifi_radio(profile, name, beside=beside, files=files, top_bit_per_s=top_bit_per_s)
+    radio = wifi_radio(profile, name, files=files, top_bit_per_s=top_bit_per_s)
     if radio.network == "wired":
         raise DataError(
             f"radio {quoted(name)}: is a cable, and device {quoted(profile.name)} is wireless;"

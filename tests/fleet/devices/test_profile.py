@@ -9,6 +9,7 @@ import pytest
 
 from fleetsim import bundled
 from fleetsim.errors import DataError
+from fleetsim.fleet.devices.hardware_files import HardwareFiles
 from fleetsim.fleet.devices.profile import (
     AmplifierProfile,
     DeviceProfile,
@@ -166,8 +167,8 @@ def test_a_relative_path_counts_from_the_file_that_names_it(write, tmp_path):
     write(DEVICE)
     write(RADIO, "radio.yaml")
 
-    assert load_device("mine.yaml", beside=tmp_path).title == "My phone"
-    assert load_radio("radio.yaml", beside=tmp_path).tail_s == 3.0
+    assert load_device("mine.yaml", files=HardwareFiles(tmp_path)).title == "My phone"
+    assert load_radio("radio.yaml", files=HardwareFiles(tmp_path)).tail_s == 3.0
 
 
 CREDITS = {
