@@ -19,7 +19,7 @@ from fleetsim.fleet.devices.thermal import (
 )
 from fleetsim.fleet.population import build_fleet
 from fleetsim.fleet.settings import FleetSettings
-from fleetsim.fleet.timeline import Timeline
+from fleetsim.fleet.timeline import Timelines
 from fleetsim.report.figures import style
 from fleetsim.units import S_PER_HOUR, S_PER_MINUTE
 from fleetsim.validation import measurements
@@ -34,7 +34,7 @@ _HEATER_W = 5.0
 _WORK_S = 3.0 * S_PER_HOUR
 
 
-def computation(device: str, **settings: object) -> Timeline:
+def computation(device: str, **settings: object) -> Timelines:
     """Return a computation of `_WORK_S` at full speed, by a fresh device from virtual time 0 on."""
     compute = load_device(device).compute
     sample_s = 3.0 * _COST.forward_flop["conv"] / compute.conv_flop_per_s
@@ -46,12 +46,12 @@ def computation(device: str, **settings: object) -> Timeline:
     )
     one, work = np.zeros(1, dtype=np.int64), Work(WorkKind.TRAIN, epochs=1)
     fresh = fleet.throttle.initial()
-    return fleet.computations(one, np.zeros(1), fresh, _COST, work, Batching(10**9)).row(0)
+    return fleet.computations(one, np.zeros(1), fresh, _COST, work, Batching(10**9))
 
 
-def speeds(timeline: Timeline) -> list[float]:
+def speeds(timeline: Timelines) -> list[float]:
     """Return the share of full speed in each segment."""
-    values: list[float] = (np.diff(timeline.progress) / np.diff(timeline.edges_s)).tolist()
+    values: list[float] = (np.diff(timeline.progress[0]) / np.diff(timeline.edges_s[0])).tolist()
     return values
 
 
@@ -68,7 +68,7 @@ def section() -> Section:
         credits += [
             Check(
                 f"{device}: full speed lasts", "exact", lasts_min,
-                float(timeline.edges_s[1]) / S_PER_MINUTE, "min", "launch / (v (1 - b))",
+                float(timeline.edges_s[0, 1]) / S_PER_MINUTE, "min", "launch / (v (1 - b))",
             ),
             Check(
                 f"{device}: speed afterwards over before", "exact",
@@ -79,7 +79,7 @@ def section() -> Section:
     heat, phones = _heat_checks(), []
     for name in _PHONES:
         timeline = computation(name, thermal={"kind": "skin"})
-        phones.append((load_device(name), timeline, speeds(timeline)))
+        phones.append((load_device(name), timeline.edges_s[0], speeds(timeline)))
     return Section(
         "Credits and heat",
         filled("slowdown", credits=credits, heat=heat, phones=phones),
@@ -126,12 +126,12 @@ def _one_cap(threshold_c: float) -> SkinProfile:
 
 
 @style.house_style()
-def _figure(curves: dict[str, Timeline]) -> Figure:
+def _figure(curves: dict[str, Timelines]) -> Figure:
     figure = style.new_figure(7.0, 3.6)
     axes = figure.subplots()
     styles = zip(style.fill_colors(len(curves)), ("-", "--", "-", "-"), strict=True)
     for (device, timeline), (color, dash) in zip(curves.items(), styles, strict=True):
-        edges_min = timeline.edges_s / S_PER_MINUTE
+        edges_min = timeline.edges_s[0] / S_PER_MINUTE
         speed = speeds(timeline)
         axes.step(
             edges_min, [*speed, speed[-1]], where="post", color=color, linestyle=dash, label=device
