@@ -17,9 +17,9 @@ from fleetsim.fleet.columns import Columns
 class Timelines(Columns):
     """Phases of n tasks, side by side; a batch costs little more than one.
 
-    Row i uses its first `num_segments[i]` segments, none if the phase is empty; their edges strictly
-    increase. In the rest no time passes: the edges repeat the last one, progress stays, power is 0.
-    Progress starts at 0 and never falls. A row never depends on the other rows.
+    Row i uses its first `num_segments[i]` segments, none if the phase is empty; their edges
+    strictly increase. In the rest no time passes: the edges repeat the last one, progress stays,
+    power is 0. Progress starts at 0 and never falls. A row never depends on the other rows.
     """
 
     edges_s: FloatArray

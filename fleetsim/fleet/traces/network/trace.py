@@ -12,7 +12,6 @@ import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.errors import DataError
-from fleetsim.fleet.traces.ordered_rows import durations
 from fleetsim.quoting import quoted
 from fleetsim.read_only import freeze
 
@@ -57,11 +56,6 @@ class NetTrace:
     def num_records(self) -> int:
         """Number of records K."""
         return len(self.record_ids)
-
-    @property
-    def lasts_ms(self) -> IntArray:
-        """Duration of each sample [S]."""
-        return durations(self.times_ms, self.offsets, self.span_ms)
 
     def _place(self, sample: int) -> str:
         record = int(np.searchsorted(self.offsets, sample, side="right")) - 1
