@@ -13,7 +13,7 @@ import numpy as np
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.errors import DataError
 from fleetsim.fleet.traces.csv_table import CsvTable, read_csv_header, read_filled_table
-from fleetsim.fleet.traces.folder import csv_gz, is_unfit, plain_or_packed, readme, write_files
+from fleetsim.fleet.traces.folder import csv_gz, is_unfit, plain_or_packed, readme_of, write_files
 from fleetsim.fleet.traces.ordered_rows import begins
 from fleetsim.fleet.traces.usage.records import (
     HOUR_S,
@@ -27,25 +27,6 @@ from fleetsim.fleet.traces.usage.records import (
 from fleetsim.fleet.traces.usage.trace import FLAGS, Trace
 from fleetsim.host import paths
 from fleetsim.quoting import quoted
-
-_COLUMNS = """`users.csv.gz`: one row per user.
-
-| column | unit | meaning |
-|---|---|---|
-| user | - | name of the user |
-| span_s | s | length of the record; then it begins anew |
-
-`states.csv.gz`: one row per change, sorted by user and time; a state holds until the next row.
-
-| column | unit | meaning |
-|---|---|---|
-| user | - | name of the user |
-| t_s | s | whole seconds after the beginning of the user's record |
-| online | 0/1 | reachable by the server |
-| charging | 0/1 | on the charger |
-| unmetered | 0/1 | on a network that costs nothing by the byte |
-| load | fraction | share of the processor that other apps take, in [0, 1) |
-"""
 
 CsvForm = Literal["states", "intervals", "flhetbench", "extrasensory"]
 
@@ -398,17 +379,11 @@ def write_trace(
         ram_byte.tolist(),
     ]
     states = zip(*columns[: len(header)], strict=True)
+    size = f"{trace.num_users} users, {trace.num_changes} changes of state"
+    text = readme or readme_of("Usage", trace.name, size, header, notes, rules)
     files = {
         "users.csv.gz": csv_gz(USERS_HEADER, users),
         "states.csv.gz": csv_gz(header, states),
-        "README.md": (readme or _readme(trace, notes, rules)).encode(),
+        "README.md": text.encode(),
     }
     write_files(folder, files)
-
-
-def _readme(trace: Trace, notes: Sequence[str], rules: str) -> str:
-    source = "/".join(Path(trace.name).parts[-2:])
-    size = f"{trace.num_users} users, {trace.num_changes} changes of state"
-    about = f"# Usage trace\n\n{size}, converted from `{source}`."
-    ram = "| ram_byte | byte | memory that other apps take |\n" if trace.columns[4].any() else ""
-    return readme(about, notes, rules, _COLUMNS + ram)
