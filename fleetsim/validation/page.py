@@ -9,9 +9,11 @@ from pathlib import Path
 from fleetsim.record import atomic_files
 from fleetsim.report.figures import style
 from fleetsim.validation import (
+    board_training,
     boards,
     channel,
     link_rates,
+    lower_clock,
     other_phones,
     peak_memory,
     people,
@@ -21,7 +23,6 @@ from fleetsim.validation import (
     slowdown,
     transport,
 )
-from fleetsim.validation.devices import board_training, lower_clock
 from fleetsim.validation.tables import Section, filled
 
 FOLDER = "validation"

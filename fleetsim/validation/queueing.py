@@ -20,7 +20,7 @@ from fleetsim.contracts import FloatArray, Outcome
 from fleetsim.fleet.network.channel import build_channel
 from fleetsim.fleet.network.channels import ConstantSettings
 from fleetsim.fleet.network.direction import Direction
-from fleetsim.fleet.network.radios.power import RadioPower
+from fleetsim.fleet.network.radio_power import RadioPower
 from fleetsim.fleet.network.sharing.flows import Flows, lay_out_flows
 from fleetsim.fleet.network.sharing.shared_links import SharedLinksSettings
 from fleetsim.scenario import load

@@ -9,7 +9,7 @@ import numpy as np
 
 from fleetsim.contracts import FloatArray
 from fleetsim.fleet.devices.profile import RadioProfile, load_device, load_radio, wifi_radio
-from fleetsim.fleet.network.radios.power import amplifier_w, with_tx_power
+from fleetsim.fleet.network.radio_power import amplifier_w, with_tx_power
 from fleetsim.units import BIT_PER_MBIT, MS_PER_S
 from fleetsim.validation import measurements
 from fleetsim.validation.tables import Check, Section, SummaryLine, filled, number, percent

@@ -13,7 +13,7 @@ from fleetsim.fleet.devices.profile import load_radio
 from fleetsim.fleet.network.channel import build_channel
 from fleetsim.fleet.network.channels import ConstantSettings
 from fleetsim.fleet.network.direction import Direction
-from fleetsim.fleet.network.radios.power import RadioPower
+from fleetsim.fleet.network.radio_power import RadioPower
 from fleetsim.fleet.network.transport import TcpSettings
 from fleetsim.report.figures import style
 from fleetsim.units import BIT_PER_BYTE, BIT_PER_MBIT, MS_PER_S

@@ -8,7 +8,7 @@ from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.fleet.devices.compute import lay_out_computations
 from fleetsim.fleet.energy import beyond_tails
 from fleetsim.fleet.network.channel import Channel
-from fleetsim.fleet.network.radios.power import power_of
+from fleetsim.fleet.network.radio_power import power_of
 from fleetsim.fleet.timeline import Timelines
 from tests.fleet.one_timeline import Timeline, row_of
 

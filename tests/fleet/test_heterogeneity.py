@@ -9,7 +9,7 @@ from fleetsim.fleet.heterogeneity import NUM_VALUES, multipliers, quantile_means
 from fleetsim.fleet.network.channel import build_channel
 from fleetsim.fleet.network.channels import ConstantSettings, FadingSettings
 from fleetsim.fleet.network.direction import Direction
-from fleetsim.fleet.network.radios.power import RadioPower
+from fleetsim.fleet.network.radio_power import RadioPower
 from tests.fleet.one_timeline import row_of
 
 SEVERITIES = [0.0, 0.1, 0.25, 0.5, 0.75, 1.0]

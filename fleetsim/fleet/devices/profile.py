@@ -98,7 +98,7 @@ class DeviceProfile:
 
 @dataclass(frozen=True, slots=True)
 class AmplifierProfile:
-    """Power amplifier of a radio, see `fleetsim.fleet.network.radios.power`."""
+    """Power amplifier of a radio, see `fleetsim.fleet.network.radio_power`."""
 
     max_dbm: float
     """Highest transmit power of the device class; the radio's transmit figures hold for it."""

@@ -16,7 +16,7 @@ from fleetsim.fleet.devices.profile import RadioProfile
 from fleetsim.fleet.network.arrivals import Arrivals, build_arrivals
 from fleetsim.fleet.network.channels.settings import ChangingRates, TransferSettings
 from fleetsim.fleet.network.direction import ROW, Direction
-from fleetsim.fleet.network.radios.power import RadioPower
+from fleetsim.fleet.network.radio_power import RadioPower
 from fleetsim.fleet.network.transfer import Demands, RateSteps, TransferRequests
 from fleetsim.fleet.network.transport import RateCaps
 from fleetsim.fleet.network.wireless.cell import Cell

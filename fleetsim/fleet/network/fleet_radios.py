@@ -15,7 +15,7 @@ from fleetsim.fleet.devices.hardware_files import HardwareFiles
 from fleetsim.fleet.devices.profile import DeviceProfile, RadioProfile, load_radio, wifi_radio
 from fleetsim.fleet.network.channels.settings import TransferSettings
 from fleetsim.fleet.network.direction import Direction
-from fleetsim.fleet.network.radios.power import RadioPower, power_of
+from fleetsim.fleet.network.radio_power import RadioPower, power_of
 from fleetsim.quoting import quoted
 
 _WIRED = "wired"

@@ -10,7 +10,7 @@ import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.fleet.network.direction import Direction
-from fleetsim.fleet.network.radios.power import RadioPower
+from fleetsim.fleet.network.radio_power import RadioPower
 from fleetsim.fleet.network.transport import RateCaps, capped_steps
 from fleetsim.fleet.timeline import TimelineGroups, Timelines
 

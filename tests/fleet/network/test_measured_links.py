@@ -9,7 +9,7 @@ from fleetsim.errors import ScenarioError
 from fleetsim.fleet.devices.profile import RadioProfile
 from fleetsim.fleet.network.direction import Direction
 from fleetsim.fleet.network.measured_links import milliseconds
-from fleetsim.fleet.network.radios.power import RadioPower
+from fleetsim.fleet.network.radio_power import RadioPower
 from tests.fleet.alone import transfer
 from tests.fleet.net_traces import NET_TRACES, channel_of, links, net_trace, walked
 from tests.fleet.one_timeline import row_of

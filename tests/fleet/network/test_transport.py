@@ -12,7 +12,7 @@ from fleetsim.contracts import FloatArray
 from fleetsim.fleet.network.channel import build_channel
 from fleetsim.fleet.network.channels import ConstantSettings
 from fleetsim.fleet.network.direction import Direction
-from fleetsim.fleet.network.radios.power import RadioPower
+from fleetsim.fleet.network.radio_power import RadioPower
 from fleetsim.fleet.network.transport import (
     NoTransportSettings,
     RateCaps,

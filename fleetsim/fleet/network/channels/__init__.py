@@ -4,7 +4,7 @@ A new kind is a settings class that has a `kind` and builds its links, and its n
 `ChannelSettings`.
 
 - `settings`: Settings that every kind of cellular channel has.
-- `given_rates`: Channels whose rates are given: the same for every client, or measured ones.
+- `given_rates`: Channels whose rates are given.
 - `blocks`: Settings of channels with fading blocks, and the cell that they describe.
 - `mean_signals`: Channels by what determines a client's mean signal-to-noise ratio.
 """

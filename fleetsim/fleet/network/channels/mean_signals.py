@@ -24,7 +24,7 @@ from fleetsim.fleet.network.channels.blocks import (
     PlacedSettings,
     RatioDb,
 )
-from fleetsim.fleet.network.radios.power import (
+from fleetsim.fleet.network.radio_power import (
     MAX_BASE_STATION_TX_POWER_DBM,
     MAX_CELLULAR_TX_POWER_DBM,
     MIN_TX_POWER_DBM,

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fleetsim.contracts import FloatArray
-from fleetsim.fleet.network.radios.power import RadioPower
+from fleetsim.fleet.network.radio_power import RadioPower
 from fleetsim.fleet.network.sharing.flows import Flows, lay_out_flows
 from fleetsim.fleet.network.sharing.max_min import fair_rates
 from fleetsim.fleet.network.transfer import Demands, RateSteps

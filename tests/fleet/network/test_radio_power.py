@@ -15,7 +15,7 @@ from fleetsim.fleet.network.channels import (
 )
 from fleetsim.fleet.network.direction import Direction
 from fleetsim.fleet.network.fleet_radios import cellular_radio
-from fleetsim.fleet.network.radios.power import RadioPower, amplifier_w, power_of, with_tx_power
+from fleetsim.fleet.network.radio_power import RadioPower, amplifier_w, power_of, with_tx_power
 from fleetsim.units import dbm_to_w
 
 CONSTANT = ConstantSettings(down_bit_per_s=1e6, up_bit_per_s=1e6)
