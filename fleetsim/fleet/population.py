@@ -252,8 +252,7 @@ def build_fleet(
         files = files.with_errors(errors)
         profiles = tuple(p for name in settings.devices for p in load_devices(name, files=files))
     has_people = np.array([p.kind in settings.usage.kinds for p in profiles])[device]
-    cable_bit_per_s = [np.nan if p.wired is None else p.wired.bit_per_s for p in profiles]
-    wired_bit_per_s = np.array(cable_bit_per_s)[device]
+    wired_bit_per_s = np.array([p.wired_bit_per_s for p in profiles], dtype=np.float64)[device]
     is_wired = ~np.isnan(wired_bit_per_s)
     names = [file for name in settings.devices for file in file_names(name)]
     has_usage = settings.has_usage(profiles[index] for index in np.unique(device))

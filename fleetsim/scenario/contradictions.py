@@ -277,7 +277,7 @@ def without_wifi(scenario: Scenario, files: HardwareFiles) -> list[Fault]:
     has_usage = fleet.has_usage(profiles)
     network = in_force(fleet.network, has_usage=has_usage)
     has_wifi, _ = can_be_on(network, has_usage=has_usage)
-    if has_wifi or any(profile.wired is not None for profile in profiles):
+    if has_wifi or any(profile.wired_bit_per_s is not None for profile in profiles):
         return []
     message = (
         "asks for an unmetered network, and every client is on the cellular one; set"

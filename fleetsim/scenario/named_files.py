@@ -59,7 +59,7 @@ def missing(fleet: FleetSettings, files: HardwareFiles) -> list[Fault]:
             radios = [
                 unmetered_radio(profile, name, files=files)
                 for profile in profiles.values()
-                if profile.wired is None
+                if profile.wired_bit_per_s is None
             ]
         for of_key, fault_of in (
             ("tx_power_dbm", channel.tx_power_fault),

@@ -24,7 +24,8 @@ from fleetsim.validation.tables import Check, Section, SummaryLine, errors_text,
 _FLAGS = ("online", "charging", "unmetered", "eligible")
 _HOURS_A_WEEK = 7 * 24
 _HOUR_S = int(S_PER_HOUR)
-_WEEK_S = _HOURS_A_WEEK * _HOUR_S
+_DAY_S = 24 * _HOUR_S
+_WEEK_S = 7 * _DAY_S
 _LOCAL_S = -7 * _HOUR_S
 """Offset to UTC of San Diego, the local time of ExtraSensory's people."""
 PUBLISHED = {
@@ -241,18 +242,14 @@ def _flhetbench(folder: Path) -> list[Check]:
 def _extrasensory(folder: Path) -> list[Check]:
     trace = read_trace(folder)
     usage = usage_of(trace)
-    samples = read_csv_table(folder / "states-dev.csv.gz")
-    user, local_s = samples.whole_numbers("user"), samples.whole_numbers("t") + _LOCAL_S
-    client_of = {int(trace.user_ids[user_]): client for client, user_ in enumerate(usage.user)}
-    day_s = 24 * _HOUR_S
-    midnight_s = {
-        int(one): int(local_s[user == one][0]) // day_s * day_s for one in np.unique(user)
-    }
-    clients = np.array([client_of[int(one)] for one in user])
-    since_s = local_s - np.array([midnight_s[int(one)] for one in user])
-    charging = usage.state_at(clients, since_s.astype(np.float64)).charging
+    path, columns = folder / "states-dev.csv.gz", ["user", "t", "battery_state"]
+    samples = pd.read_csv(path, usecols=columns, keep_default_na=False, dtype={"user": str})
+    local_s = samples["t"] + _LOCAL_S
+    midnight_s = local_s.groupby(samples["user"]).transform("first") // _DAY_S * _DAY_S
+    clients = np.argsort(usage.user)[pd.Index(trace.user_ids).get_indexer(samples["user"])]
+    charging = usage.state_at(clients, (local_s - midnight_s).to_numpy(np.float64)).charging
     hour = local_s // _HOUR_S % 24
-    counted = np.isin(samples.columns["battery_state"], ("charging", "full"))
+    counted = samples["battery_state"].isin(("charging", "full"))
     return [
         Check(f"extrasensory: share on the charger at {at:02d} h", "count",
               float(counted[hour == at].mean()), float(charging[hour == at].mean()), "",
@@ -264,9 +261,8 @@ def _extrasensory(folder: Path) -> list[Check]:
 
 def _irish(folder: Path) -> list[Check]:
     trace = read_irish_5g(folder, app="Download")
-    logs = read_csv_table(folder / "traces.csv.gz").columns
-    of_app = [m for app, m in zip(logs["app"], logs["mobility"], strict=True) if app == "Download"]
-    driving = np.repeat(np.array(of_app) == "driving", np.diff(trace.offsets))
+    logs = pd.read_csv(folder / "traces.csv.gz").query("app == 'Download'")
+    driving = np.repeat(logs["mobility"] == "driving", np.diff(trace.offsets)).to_numpy()
     mbit_per_s = trace.down_bit_per_s / BIT_PER_MBIT
     return [
         measurements.numbers()[f"irish_{key}"].check(f"net-5g-irish: {title}", "count", value)

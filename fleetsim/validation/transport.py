@@ -87,10 +87,9 @@ def section() -> Section:
         percent((measured[model] / measured[seconds] - 1.0).abs().mean(), signed=False)
         for model, seconds in (("model_s", "cubic_s"), ("model_s", "bbr_s"), ("plain_s", "cubic_s"))
     ]
-    rows = list(measurements.rows(measured))
     return Section(
         "Transport",
-        filled("transport", window=window, transfers=rows),
+        filled("transport", window=window, transfers=measurements.rows(measured)),
         (
             SummaryLine.of("One connection by round trip", window),
             SummaryLine(

@@ -64,15 +64,8 @@ class WifiProfile:
 
 
 @dataclass(frozen=True, slots=True)
-class WiredProfile:
-    """A cable."""
-
-    bit_per_s: float
-
-
-@dataclass(frozen=True, slots=True)
 class DeviceProfile:
-    """One model of hardware. Exactly one of `wifi` and `wired` is not None."""
+    """One model of hardware. Exactly one of `wifi` and `wired_bit_per_s` is not None."""
 
     name: str
     """Stem of the file, such as `pixel-6`; `reproduction:STEM` where `reproduction` is set."""
@@ -81,7 +74,8 @@ class DeviceProfile:
     compute: ComputeProfile
     power: PowerProfile
     wifi: WifiProfile | None
-    wired: WiredProfile | None
+    wired_bit_per_s: float | None
+    """Rate of its cable, both ways; None: it is wireless."""
     battery_j: float | None
     """Full battery; None: mains powered."""
     ram_byte: int
@@ -164,7 +158,7 @@ def load_device(name: str, *, files: HardwareFiles | None = None) -> DeviceProfi
         compute=_compute(file.compute),
         power=PowerProfile(**{key: figure.value for key, figure in file.power}),
         wifi=None if wifi is None else WifiProfile(wifi.receive_w.value, wifi.transmit_w.value),
-        wired=None if wired is None else WiredProfile(wired.bit_per_s.value),
+        wired_bit_per_s=None if wired is None else wired.bit_per_s.value,
         battery_j=None
         if battery is None
         else units.battery_j(battery.capacity_mah.value, battery.nominal_v.value),

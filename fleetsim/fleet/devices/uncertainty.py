@@ -82,23 +82,15 @@ class FigureErrors:
     measured: float
     """The same of the other figures."""
 
-    def factor(
-        self,
-        hardware: Hardware,
-        origin: str,
-        figure: str,
-        *,
-        is_inferred: bool,
-        log_sd: float | None = None,
-    ) -> float:
-        """Return the factor by which the figure at a key path is off.
+    def factor(self, hardware: Hardware, origin: str, key: str, figure: Figure[float]) -> float:
+        """Return the factor by which a figure at a key path is off.
 
         `origin` is the stem of the file that states it; a `log_sd` that it states itself replaces
         that of its mark, unless that is 0.
         """
-        of_mark = self.inferred if is_inferred else self.measured
-        sd = of_mark if log_sd is None or of_mark == 0.0 else log_sd
-        z = rng.stream(self.seed, f"{hardware} figure/{origin}/{figure}").standard_normal()
+        of_mark = self.inferred if figure.inferred else self.measured
+        sd = of_mark if figure.log_sd is None or of_mark == 0.0 else figure.log_sd
+        z = rng.stream(self.seed, f"{hardware} figure/{origin}/{key}").standard_normal()
         return math.exp(sd * float(z))
 
     def of(
@@ -115,9 +107,7 @@ class FigureErrors:
         for key, figure in uncertain_figures(file):
             if (self.inferred if figure.inferred else self.measured) == 0.0:
                 continue
-            factor = self.factor(
-                hardware, origin(key), key, is_inferred=figure.inferred, log_sd=figure.log_sd
-            )
+            factor = self.factor(hardware, origin(key), key, figure)
             drawn[key] = DrawnFigure(
                 hardware=hardware,
                 name=name,
@@ -137,11 +127,9 @@ def uncertain_figures(file: DeviceFile | RadioFile) -> Iterator[tuple[str, Figur
     if isinstance(file, DeviceFile) and file.reproduction is not None:
         return
     for key, figure in figures(file):
-        if (
-            isinstance(figure, Figure)
-            and not isinstance(figure, ExactFigure)
-            and figure.value != 0.0
-        ):
+        if isinstance(figure, ExactFigure) or not isinstance(figure, Figure):
+            continue
+        if figure.value != 0.0:
             yield key, figure
 
 

@@ -55,10 +55,10 @@ def build_radios(
     The channel determines the transmit power of cellular radios and their sleep between packets
     (`TransferSettings.radio_in_use`); no client on Wi-Fi is faster than `top_wifi_bit_per_s`.
     """
-    is_wireless = np.array([profile.wired is None for profile in profiles])
+    is_wireless = np.array([profile.wired_bit_per_s is None for profile in profiles])
     radios = [load_radio(_WIRED, files=files), cellular_radio(channel, files)]
     for profile in profiles:
-        if profile.wired is None:
+        if profile.wired_bit_per_s is None:
             radio = unmetered_radio(
                 profile, channel.unmetered_radio, files=files, top_bit_per_s=top_wifi_bit_per_s
             )

@@ -89,7 +89,7 @@ def test_every_bundled_device_trains_below_its_peak_and_has_the_parts_of_its_kin
     assert device.compute.peak_flop_per_s is not None
     assert device.compute.conv_flop_per_s < device.compute.peak_flop_per_s
     assert (device.battery_j is not None) == (device.kind == "phone")
-    assert (device.wired is not None) == (device.kind == "vm")
+    assert (device.wired_bit_per_s is not None) == (device.kind == "vm")
 
 
 def test_wifi_draws_the_devices_own_watts_for_the_share_of_time_on_the_air():

@@ -34,9 +34,7 @@ class ConstantSettings(TransferSettings):
     up_bit_per_s: RateBitPerS
     """Rate from a client to the server."""
 
-    def build(
-        self, *, seed: int, is_wired: BoolArray, radio: RadioProfile | None = None
-    ) -> CellularLinks:
+    def build(self, *, seed: int, is_wired: BoolArray, radio: RadioProfile | None) -> CellularLinks:
         """Return links whose rates never change; see `TransferSettings.build`."""
         fixed_bit_per_s = np.empty((2, is_wired.size))
         fixed_bit_per_s[:] = [[self.down_bit_per_s], [self.up_bit_per_s]]
@@ -62,9 +60,7 @@ class TraceSettings(TransferSettings):
     up_over_down: Annotated[float, Field(ge=1e-6, le=1e6)] | None = None
     """Rate up over rate down, replacing the trace's own rates up; needed where it has none."""
 
-    def build(
-        self, *, seed: int, is_wired: BoolArray, radio: RadioProfile | None = None
-    ) -> CellularLinks:
+    def build(self, *, seed: int, is_wired: BoolArray, radio: RadioProfile | None) -> CellularLinks:
         """Read the trace and assign its records to the clients; see `TransferSettings.build`."""
         trace = load_net_trace(self.trace)
         net = self.links_of(trace, seed=seed, size=is_wired.size)

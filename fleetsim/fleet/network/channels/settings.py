@@ -83,9 +83,7 @@ class TransferSettings(Settings):
         return self
 
     @abstractmethod
-    def build(
-        self, *, seed: int, is_wired: BoolArray, radio: RadioProfile | None = None
-    ) -> CellularLinks:
+    def build(self, *, seed: int, is_wired: BoolArray, radio: RadioProfile | None) -> CellularLinks:
         """Return the cellular links of N clients, of which client i's is the same whatever N is.
 
         The modem of `radio` limits rates where the settings say so; None: no limit.

@@ -6,7 +6,6 @@ docs/models/network-traces.md has every column. The file is `rates.csv` or `rate
 folder, or any file that is named by its path.
 """
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -198,16 +197,16 @@ def import_net_trace(format_: str, source: Path, dest: Path, *, app: str | None)
             trace, notes = read_lumos5g(source)
         case _:
             trace = read_net_trace(source)
-    write_imported(trace, dest, format_, notes)
-    return notes
+    return write_imported(trace, dest, format_, notes)
 
 
 def write_imported(
-    trace: NetTrace, dest: Path, format_: str, notes: Sequence[str], rules: str = ""
-) -> None:
-    """Write an imported trace into a new folder, with a README that has the notes and rules."""
+    trace: NetTrace, dest: Path, format_: str, notes: tuple[str, ...], rules: str = ""
+) -> tuple[str, ...]:
+    """Write a trace into a new folder, with a README that has the rules and the notes returned."""
     size = f"{trace.num_records} traces, {trace.times_ms.size} samples"
     columns = () if trace.up_bit_per_s is None else (UP_COLUMN,)
     text = readme_of("Network", trace.name, size, columns, notes, rules, format_)
     with new_folder(dest) as folder:
         write_net_trace(trace, folder, readme=text)
+    return notes

@@ -136,7 +136,6 @@ def read_states(main: Path) -> UsageRecords:
             " row or lengthen the span"
         ),
     )
-    flags = [table.codes(name, _FLAG) for name in FLAGS]
     load = table.numbers("load")
     table.refuse(
         ~((load >= 0.0) & (load < 1.0)),
@@ -159,18 +158,15 @@ def read_states(main: Path) -> UsageRecords:
     users.refuse(
         num_rows == 0, lambda idle: f"user {quoted(ids[idle])} has no row in {main.name}; drop it"
     )
-    online, charging, unmetered = (flag[order].astype(np.bool_) for flag in flags)
     trace = Trace(
         name=str(main),
         user_ids=ids,
         span_s=span_s,
         offsets=np.concatenate([[0], np.cumsum(num_rows)]),
         times_s=times_s[order],
-        online=online,
-        charging=charging,
-        unmetered=unmetered,
         load=load[order],
         ram_byte=ram_byte[order],
+        **{flag: table.codes(flag, _FLAG)[order].astype(np.bool_) for flag in FLAGS},
     )
     return UsageRecords(trace, np.zeros_like(span_s), utc_offset_s)
 
