@@ -246,7 +246,9 @@ def _extrasensory(folder: Path) -> list[Check]:
     samples = pd.read_csv(path, usecols=columns, keep_default_na=False, dtype={"user": str})
     local_s = samples["t"] + _LOCAL_S
     midnight_s = local_s.groupby(samples["user"]).transform("first") // _DAY_S * _DAY_S
-    clients = np.argsort(usage.user)[pd.Index(trace.user_ids).get_indexer(samples["user"])]
+    clients = np.argsort(usage.user)[
+        pd.Index(trace.user_ids).get_indexer(pd.Index(samples["user"]))
+    ]
     charging = usage.state_at(clients, (local_s - midnight_s).to_numpy(np.float64)).charging
     hour = local_s // _HOUR_S % 24
     counted = samples["battery_state"].isin(("charging", "full"))
@@ -262,7 +264,7 @@ def _extrasensory(folder: Path) -> list[Check]:
 def _irish(folder: Path) -> list[Check]:
     trace = read_irish_5g(folder, app="Download")
     logs = pd.read_csv(folder / "traces.csv.gz").query("app == 'Download'")
-    driving = np.repeat(logs["mobility"] == "driving", np.diff(trace.offsets)).to_numpy()
+    driving = (logs["mobility"] == "driving").to_numpy().repeat(np.diff(trace.offsets))
     mbit_per_s = trace.down_bit_per_s / BIT_PER_MBIT
     return [
         measurements.numbers()[f"irish_{key}"].check(f"net-5g-irish: {title}", "count", value)

@@ -32,7 +32,7 @@ class Figure(Sourced, Generic[ValueT]):
     value: ValueT
 
     @classmethod
-    def model_parametrized_name(cls, params: tuple[type[Any], ...]) -> str:
+    def model_parametrized_name(cls, params: tuple[Any, ...]) -> str:
         """Return a name without dots, by which pickle finds the class."""
         return f"{cls.__name__}{params}".replace(".", "_")
 

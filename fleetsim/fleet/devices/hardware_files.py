@@ -81,7 +81,8 @@ class HardwareFiles:
             document = extended = self._document(path)
             if schema is DeviceFile:
                 document = read_device(path, self._document)
-            file, drawn = check(schema, document, DataError), ()
+            file = check(schema, document, DataError)
+            drawn: tuple[DrawnFigure, ...] = ()
             if self.errors is not None:
                 origin = partial(_origin, path, document, extended_path(extended))
                 file, drawn = self.errors.of(path.stem, file, origin)

@@ -41,11 +41,12 @@ def readme_of(
     # Only imports need it.
     import jinja2  # noqa: PLC0415
 
-    text = Path(__file__).with_name("readme.md.j2").read_text("utf-8")
+    template = Path(__file__).with_name("readme.md.j2").read_text("utf-8")
     source = "/".join(Path(name).parts[-2:])
-    return jinja2.Template(text, keep_trailing_newline=True).render(
+    text: str = jinja2.Template(template, keep_trailing_newline=True).render(
         kind=kind, size=size, source=source, form=form, notes=notes, rules=rules, columns=columns
     )
+    return text
 
 
 def csv_gz(header: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> bytes:
