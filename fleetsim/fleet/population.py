@@ -28,7 +28,6 @@ from fleetsim.fleet.network.channel import Channel, build_channel
 from fleetsim.fleet.network.channels import ChannelSettings
 from fleetsim.fleet.network.direction import Direction
 from fleetsim.fleet.network.fleet_radios import Radios, build_radios, cellular_radio, radios_in_use
-from fleetsim.fleet.network.sharing.shared_links import SharedLinks
 from fleetsim.fleet.network.wifi_or_cellular import (
     AS_RECORDED,
     can_be_on,
@@ -99,11 +98,6 @@ class Fleet:
     def radios(self) -> Radios:
         """Radios of the clients."""
         return self.access.radios
-
-    @property
-    def links(self) -> SharedLinks | None:
-        """Links that clients share; None where transfers do not slow each other."""
-        return self.access.shared
 
     def profile(self, client: int) -> DeviceProfile:
         """Hardware of a client."""
