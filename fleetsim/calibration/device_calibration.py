@@ -119,7 +119,7 @@ def _extended(like: str) -> Path:
             f"device calibrate: --like {quoted(like)} extends {quoted(document.data[KEY])} itself,"
             " and an extended file must not; give that one"
         )
-    if HardwareFiles().device(path).reproduction is not None:
+    if HardwareFiles().device(like)[1].reproduction is not None:
         raise ScenarioError(
             f"device calibrate: --like {quoted(like)} reproduces a paper's figures and is no"
             " physical device; give another"

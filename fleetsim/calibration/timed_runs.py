@@ -21,8 +21,10 @@ from pathlib import Path
 import numpy as np
 from scipy.optimize import nnls
 
-from fleetsim.contracts import FloatArray, ModelCost
+from fleetsim.contracts import FloatArray, ModelCost, Work, WorkKind
+from fleetsim.counts import Batching
 from fleetsim.errors import DataError
+from fleetsim.fleet.devices.compute import unloaded_s
 from fleetsim.fleet.devices.profile import ComputeProfile
 from fleetsim.fleet.traces.column_numbers import with_points
 from fleetsim.fleet.traces.csv_table import CsvTable, read_csv_table
@@ -44,7 +46,6 @@ _NUMBERS = (
 )
 _SHAPE = re.compile(r"[1-9][0-9]{0,6}(x[1-9][0-9]{0,6}){0,3}")
 _MOST = 1e18
-_TRAIN_PER_FORWARD = 3.0
 _ALL = 4
 _WORST_CONDITION = 1e4
 """Condition of the scaled columns beyond which noise of a percent would decide the unknowns."""
@@ -66,11 +67,6 @@ class TimedRun:
     batch_size: int
     epochs: int
     cost: ModelCost
-
-    @property
-    def num_batches(self) -> int:
-        """Batches of all epochs."""
-        return self.epochs * -(-self.num_samples // self.batch_size)
 
 
 def read_timed_runs(
@@ -188,15 +184,19 @@ def fit_times(runs: Sequence[TimedRun], base: ComputeProfile) -> TimeFit:
     if len(runs) < 2:
         where = runs[0].place if runs else "no row"
         raise DataError(f"{where}: calibration takes two timed runs or more; add a run")
-    batches = np.array([float(run.num_batches) for run in runs])
-    layers = np.array([float(run.cost.num_layers) for run in runs])
-    mparam = np.array([run.cost.num_parameters for run in runs]) / PARAMETERS_PER_MPARAM
-    flop = np.array([_weighted_flop(run, base) for run in runs])
-    every = np.array([flop, batches, batches * layers, batches * mparam]).T
     base_s = np.array(
         [base.dispatch_s, base.layer_s, base.parameter_s * PARAMETERS_PER_MPARAM], dtype=np.float64
     )
-    two = np.array([flop, every[:, 1:] @ base_s]).T
+    # The time is linear in the unknowns, so a device with one of them alone gives its column.
+    nothing = replace(base, conv_flop_per_s=math.inf, dispatch_s=0.0, layer_s=0.0, parameter_s=0.0)
+    alone = (
+        replace(nothing, conv_flop_per_s=1.0),
+        replace(nothing, dispatch_s=1.0),
+        replace(nothing, layer_s=1.0),
+        replace(nothing, parameter_s=1.0 / PARAMETERS_PER_MPARAM),
+    )
+    every = np.array([[_seconds(device, run) for device in alone] for run in runs])
+    two = np.array([every[:, 0], every[:, 1:] @ base_s]).T
     # Weights that do not depend on the times, whose errors must not decide what is fitted.
     expected_s = two @ np.array([1.0 / base.conv_flop_per_s, 1.0])
     if len(runs) >= _ALL and _tells_apart(every / expected_s[:, np.newaxis]):
@@ -213,16 +213,16 @@ def fit_times(runs: Sequence[TimedRun], base: ComputeProfile) -> TimeFit:
     return TimeFit(1.0 / result[0], dispatch_s, layer_s, mparam_s, factor, two @ result, 2)
 
 
-def _weighted_flop(run: TimedRun, base: ComputeProfile) -> float:
-    """Return the FLOP of a run as if all were convolutions at the rate R."""
-    total = 0.0
-    for name, flop in run.cost.forward_flop.items():
-        if name not in base.phi:
-            raise DataError(
-                f"{run.place}: the extended device has no rate of {name} operations; extend another"
-            )
-        total += flop / base.phi[name]
-    return run.epochs * run.num_samples * _TRAIN_PER_FORWARD * total
+def _seconds(device: ComputeProfile, run: TimedRun) -> float:
+    """Return the time of a run on a device."""
+    seconds = unloaded_s(
+        device,
+        run.cost,
+        Work(WorkKind.TRAIN, epochs=run.epochs),
+        num_samples=np.array([run.num_samples]),
+        batching=Batching(run.batch_size),
+    )
+    return float(seconds[0])
 
 
 def _tells_apart(columns: FloatArray) -> bool:

@@ -82,7 +82,7 @@ def _checked(loaded: Scenario, warnings: list[str]) -> list[str]:
         samples_of(loaded, load_dataset(dataset, seed=seed, num_clients=loaded.fleet.size))
     if prepared is None or loaded.server.deadline_s is None:
         load_trace(loaded.fleet.usage, seed=seed)
-        loaded.fleet.channel.build(seed=seed, is_wired=np.zeros(1, dtype=np.bool_))
+        loaded.fleet.channel.build(seed=seed, is_wired=np.zeros(1, dtype=np.bool_), radio=None)
     else:
         from fleetsim.simulate.shortest_tasks import deadline_fault
 

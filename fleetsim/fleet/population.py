@@ -28,8 +28,12 @@ from fleetsim.fleet.network.channel import Channel, build_channel
 from fleetsim.fleet.network.channels import ChannelSettings
 from fleetsim.fleet.network.direction import Direction
 from fleetsim.fleet.network.fleet_radios import Radios, build_radios, cellular_radio, radios_in_use
-from fleetsim.fleet.network.sharing.shared_links import SharedLinks
-from fleetsim.fleet.network.wifi_or_cellular import AS_RECORDED, forced_networks, in_force
+from fleetsim.fleet.network.wifi_or_cellular import (
+    AS_RECORDED,
+    can_be_on,
+    forced_networks,
+    in_force,
+)
 from fleetsim.fleet.settings import FleetSettings
 from fleetsim.fleet.throttle import Throttle, build_throttle
 from fleetsim.fleet.timeline import Timelines
@@ -94,11 +98,6 @@ class Fleet:
     def radios(self) -> Radios:
         """Radios of the clients."""
         return self.access.radios
-
-    @property
-    def links(self) -> SharedLinks | None:
-        """Links that clients share; None where transfers do not slow each other."""
-        return self.access.shared
 
     def profile(self, client: int) -> DeviceProfile:
         """Hardware of a client."""
@@ -247,8 +246,7 @@ def build_fleet(
         files = files.with_errors(errors)
         profiles = tuple(p for name in settings.devices for p in load_devices(name, files=files))
     has_people = np.array([p.kind in settings.usage.kinds for p in profiles])[device]
-    cable_bit_per_s = [np.nan if p.wired is None else p.wired.bit_per_s for p in profiles]
-    wired_bit_per_s = np.array(cable_bit_per_s)[device]
+    wired_bit_per_s = np.array([p.wired_bit_per_s for p in profiles], dtype=np.float64)[device]
     is_wired = ~np.isnan(wired_bit_per_s)
     names = [file for name in settings.devices for file in file_names(name)]
     has_usage = settings.has_usage(profiles[index] for index in np.unique(device))
@@ -273,7 +271,7 @@ def build_fleet(
         forced_network=None if (forced_network == AS_RECORDED).all() else forced_network,
         user_of=user_of,
     )
-    has_wifi, has_cellular = network.can_be_on(has_usage=has_usage)
+    has_wifi, has_cellular = can_be_on(network, has_usage=has_usage)
     channel = build_channel(
         settings.channel,
         seed=seed,

@@ -13,59 +13,19 @@ from fleetsim.contracts import BoolArray, FloatArray, IntArray
 from fleetsim.fleet.columns import Columns
 
 
-@dataclass(frozen=True, slots=True)
-class Timeline:
-    """One phase from start to end.
-
-    Invariant: edges strictly increase unless the phase is empty (one edge, no segment);
-    `progress` starts at 0 and never falls.
-    """
-
-    edges_s: FloatArray
-    """Absolute times of the segment borders [n+1]."""
-    progress: FloatArray
-    """Work done at each edge [n+1]: bits of a transfer, unloaded seconds of a computation."""
-    power_w: FloatArray
-    """Power of this phase's component in each segment, above what the device draws idle [n]."""
-    is_complete: bool
-    """False for a transfer that is given up or lost at the last edge."""
-
-    @property
-    def start_s(self) -> float:
-        """Virtual time at which the phase begins."""
-        return float(self.edges_s[0])
-
-    @property
-    def end_s(self) -> float:
-        """Virtual time at which the phase ends unless it is cut off."""
-        return float(self.edges_s[-1])
-
-    def energy_until(self, t_s: float) -> float:
-        """Return the joules from the start to t: the integral of power, added in time order."""
-        if self.power_w.size == 0:
-            return 0.0
-        edges_s = np.minimum(self.edges_s, t_s)
-        return float(np.cumsum(self.power_w * (edges_s[1:] - edges_s[:-1]))[-1])
-
-    def progress_until(self, t_s: float) -> float:
-        """Return the work done from the start to t."""
-        if t_s >= self.edges_s[-1]:
-            return float(self.progress[-1])
-        return float(np.interp(t_s, self.edges_s, self.progress))
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Timelines(Columns):
     """Phases of n tasks, side by side; a batch costs little more than one.
 
-    Row i uses its first `num_segments[i]` segments. In the rest no time passes: the edges repeat
-    the last one, progress stays, power is 0. A row never depends on the other rows.
+    Row i uses its first `num_segments[i]` segments, none if the phase is empty; their edges
+    strictly increase. In the rest no time passes: the edges repeat the last one, progress stays,
+    power is 0. Progress starts at 0 and never falls. A row never depends on the other rows.
     """
 
     edges_s: FloatArray
     """Absolute times of the segment borders [n, m+1]."""
     progress: FloatArray
-    """Work done at each edge [n, m+1]."""
+    """Work done at each edge [n, m+1]: bits of a transfer, unloaded seconds of a computation."""
     power_w: FloatArray
     """Power of each segment above what the device draws idle [n, m]."""
     num_segments: IntArray
@@ -84,7 +44,7 @@ class Timelines(Columns):
         return self.edges_s[:, -1]
 
     def energy_until(self, t_s: FloatArray) -> FloatArray:
-        """Return the joules from the start to t [n], as `Timeline.energy_until` of every row."""
+        """Return the joules from the start to t [n]: integrals of power, added in time order."""
         if self.power_w.shape[1] == 0:
             return np.zeros(len(t_s))
         edges_s = np.minimum(self.edges_s, t_s[:, np.newaxis])
@@ -105,16 +65,6 @@ class Timelines(Columns):
             rate = (progress[here, left + 1] - progress[here, left]) / width_s
             done[rows] = rate * (at_s - edges_s[here, left]) + progress[here, left]
         return done
-
-    def row(self, index: int) -> Timeline:
-        """Return the phase of one row."""
-        num = int(self.num_segments[index])
-        return Timeline(
-            self.edges_s[index, : num + 1],
-            self.progress[index, : num + 1],
-            self.power_w[index, :num],
-            bool(self.is_complete[index]),
-        )
 
 
 TimelineGroups = list[tuple[IntArray, Timelines]]

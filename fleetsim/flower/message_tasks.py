@@ -140,7 +140,7 @@ class PushedMessages:
 
     def push(self, messages: Sequence[NodeMessage]) -> None:
         """Send messages, each as a running task."""
-        if self._launcher.world.fleet.links is not None:
+        if self._launcher.world.fleet.access.shared is not None:
             raise ScenarioError(
                 "fleet.shared_links: messages that are pushed one at a time are laid out one at a"
                 " time, and influence each other only within send_and_receive; leave"

@@ -33,10 +33,8 @@ AMOUNTS: Mapping[str, str] = {
 }
 
 
-class PriceFigure(Figure):
+class PriceFigure(Figure[Annotated[float, Field(ge=0.0, le=1e6)]]):
     """A price or a carbon intensity."""
-
-    value: Annotated[float, Field(ge=0.0, le=1e6)]
 
 
 class Prices(Settings):

@@ -1,7 +1,6 @@
 """Contradictions between the parts of a scenario, which the settings of one part cannot see."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from fleetsim.counts import ceil_product
 from fleetsim.engine.eligibility import least_values
@@ -9,7 +8,7 @@ from fleetsim.engine.tasks.interruption import LoseSettings, PartialSettings
 from fleetsim.fleet.devices.assignment import load_devices
 from fleetsim.fleet.devices.hardware_files import HardwareFiles
 from fleetsim.fleet.devices.memory import UncheckedSettings
-from fleetsim.fleet.network.wifi_or_cellular import in_force
+from fleetsim.fleet.network.wifi_or_cellular import can_be_on, in_force
 from fleetsim.learning.aggregation.aggregator_kind import AggregatorKind
 from fleetsim.learning.aggregation.compression import UncompressedSettings
 from fleetsim.learning.aggregation.fedavg import FedAvgSettings
@@ -267,19 +266,18 @@ def _of_stop(scenario: Scenario) -> Iterator[Fault]:
             yield ("stop", "accuracy"), never
 
 
-def without_wifi(scenario: Scenario, beside: Path | None, files: HardwareFiles) -> list[Fault]:
+def without_wifi(scenario: Scenario, files: HardwareFiles) -> list[Fault]:
     """Return a fault if eligibility asks for unmetered networks and no client is ever on one."""
     fleet = scenario.fleet
     if not scenario.server.eligibility.unmetered:
         return []
     profiles = [
-        profile
-        for name in fleet.assigned_devices
-        for profile in load_devices(name, beside=beside, files=files)
+        profile for name in fleet.assigned_devices for profile in load_devices(name, files=files)
     ]
     has_usage = fleet.has_usage(profiles)
-    has_wifi, _ = in_force(fleet.network, has_usage=has_usage).can_be_on(has_usage=has_usage)
-    if has_wifi or any(profile.wired is not None for profile in profiles):
+    network = in_force(fleet.network, has_usage=has_usage)
+    has_wifi, _ = can_be_on(network, has_usage=has_usage)
+    if has_wifi or any(profile.wired_bit_per_s is not None for profile in profiles):
         return []
     message = (
         "asks for an unmetered network, and every client is on the cellular one; set"

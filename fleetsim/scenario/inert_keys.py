@@ -16,7 +16,12 @@ from fleetsim.fleet.devices.profile import DeviceProfile
 from fleetsim.fleet.devices.profile_files import Network
 from fleetsim.fleet.devices.uncertainty import uncertain_figures
 from fleetsim.fleet.network.fleet_radios import radios_in_use, unmetered_radio
-from fleetsim.fleet.network.wifi_or_cellular import ByUsageSettings, NetworkSettings, in_force
+from fleetsim.fleet.network.wifi_or_cellular import (
+    ByUsageSettings,
+    NetworkSettings,
+    can_be_on,
+    in_force,
+)
 from fleetsim.fleet.usage.loading import load_trace
 from fleetsim.scenario.settings import BufferedServerSettings, Scenario
 from fleetsim.schema.key_conditions import ActsIf
@@ -58,7 +63,7 @@ class ScenarioFacts:
         ]
         radios = radios_in_use(
             self.fleet.channel,
-            has_wired=any(profile.wired is not None for profile in self._profiles),
+            has_wired=any(profile.wired_bit_per_s is not None for profile in self._profiles),
             has_unmetered=self.has_unmetered,
             has_metered=self.has_metered,
         )
@@ -103,7 +108,7 @@ class ScenarioFacts:
     @property
     def has_unmetered(self) -> bool:
         """True if any wireless client is ever on an unmetered network."""
-        return self.has_wireless and self._network.can_be_on(has_usage=self.has_people)[0]
+        return self.has_wireless and can_be_on(self._network, has_usage=self.has_people)[0]
 
     @cached_property
     def has_wifi(self) -> bool:
@@ -112,7 +117,7 @@ class ScenarioFacts:
 
     def _goes_over(self, network: Network) -> bool:
         name = self.fleet.channel.unmetered_radio
-        wireless = (profile for profile in self._profiles if profile.wired is None)
+        wireless = (profile for profile in self._profiles if profile.wired_bit_per_s is None)
         return self.has_unmetered and any(
             unmetered_radio(profile, name, files=self.files).network == network
             for profile in wireless
@@ -122,9 +127,9 @@ class ScenarioFacts:
     def has_metered(self) -> bool:
         """True if any wireless client is ever on a metered network."""
         if not isinstance(self._network, ByUsageSettings):
-            return self.has_wireless and self._network.can_be_on(has_usage=self.has_people)[1]
+            return self.has_wireless and can_be_on(self._network, has_usage=self.has_people)[1]
         carried = [p for p in self._profiles if p.kind in self.fleet.usage.kinds]
-        if not self.names_people or all(profile.wired is not None for profile in carried):
+        if not self.names_people or all(profile.wired_bit_per_s is not None for profile in carried):
             return False
         trace = load_trace(self.fleet.usage, seed=self._seed)
         return trace is not None and bool((trace.online & ~trace.unmetered).any())
@@ -141,7 +146,7 @@ class ScenarioFacts:
     @property
     def has_wireless(self) -> bool:
         """True if any device of the fleet is not wired."""
-        return any(profile.wired is None for profile in self._profiles)
+        return any(profile.wired_bit_per_s is None for profile in self._profiles)
 
     @property
     def has_distances(self) -> bool:

@@ -90,13 +90,13 @@ def from_document(document: Document, plugins: Sequence[Plugin]) -> Scenario:
     refuse_missing(document, plugins)
     with _settings_of(plugins):
         scenario = faults.check(class_with(plugins), _with_usual_kinds(document))
-    files = HardwareFiles()
+    files = HardwareFiles(document.folder)
     problems = contradictions(scenario)
-    problems += named_files.missing(scenario.fleet, document.folder, files)
+    problems += named_files.missing(scenario.fleet, files)
     problems += named_files.unusable_folder(
         getattr(scenario.task.dataset, "folder", None), document.folder
     )
-    problems += [] if problems else without_wifi(scenario, document.folder, files)
+    problems += [] if problems else without_wifi(scenario, files)
     problems += named_files.missing_weights(scenario.server.selector, document.folder)
     dataset = scenario.task.dataset
     if isinstance(dataset, FolderSettings) and not problems:

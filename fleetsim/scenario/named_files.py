@@ -29,8 +29,9 @@ from fleetsim.settings import Settings
 HINT = "restore it, or name another file in the scenario"
 
 
-def missing(fleet: FleetSettings, beside: Path | None, files: HardwareFiles) -> list[Fault]:
-    """Return faults of files that a fleet names, by key; `beside` is the scenario's own folder."""
+def missing(fleet: FleetSettings, files: HardwareFiles) -> list[Fault]:
+    """Return faults of files that a fleet names, by key."""
+    beside = files.beside
     result: list[Fault] = []
     profiles: dict[str, DeviceProfile] = {}
     for name in fleet.devices:
@@ -39,7 +40,7 @@ def missing(fleet: FleetSettings, beside: Path | None, files: HardwareFiles) -> 
         if message is not None:
             result.append((("fleet", "devices", name), message))
             continue
-        for profile in load_devices(name, beside=beside, files=files):
+        for profile in load_devices(name, files=files):
             if profile.name in profiles:
                 twice = quoted(profile.name)
                 message = f"is a second device called {twice} in the tables; rename its file"
@@ -53,12 +54,12 @@ def missing(fleet: FleetSettings, beside: Path | None, files: HardwareFiles) -> 
         if message is not None:
             result.append((("fleet", "channel", key), message))
         elif key == "metered_radio":
-            radios = [metered_radio(name, beside=beside, files=files)]
+            radios = [metered_radio(name, files=files)]
         else:
             radios = [
-                unmetered_radio(profile, name, beside=beside, files=files)
+                unmetered_radio(profile, name, files=files)
                 for profile in profiles.values()
-                if profile.wired is None
+                if profile.wired_bit_per_s is None
             ]
         for of_key, fault_of in (
             ("tx_power_dbm", channel.tx_power_fault),

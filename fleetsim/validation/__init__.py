@@ -4,10 +4,11 @@
 `load_device` and the code of fleet/ and engine/ that a run uses. It is set beside a published
 measurement (`measurements`), a closed form, or a count in a trace.
 
-- `page`: Page of all sections, within the frame `page.md`, which lists what is not validated.
-- `tables`: Checks, estimates, sections and Markdown tables.
+- `page`: Page of all sections, within a frame that lists what is not validated.
+- `tables`: Checks, estimates and sections, whose words are templates of Markdown in `sections/`.
 - `measurements`: Published measurements that fleetsim carries.
-- `devices`: Device models beside measured training.
+- `board_training`: Boards that train in PyTorch on their CPU.
+- `lower_clock`: Training at a lower clock on a Snapdragon 855.
 - `boards`: Boards and instances: measured times on Jetsons, a Raspberry Pi and t2, energy, layers.
 - `phones`: Phones: 40 measured training times on a Snapdragon 855, the repeated fit, and power.
 - `other_phones`: Scaling from phone to phone by inference latency.

@@ -7,6 +7,7 @@ Pr[g < (2^rho - 1) / snr], the ergodic rate E[log2(1 + g snr)]; under rayleigh t
 1 - exp(-(2^rho - 1) / snr) and exp(1 / snr) E1(1 / snr) / ln 2.
 """
 
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ from fleetsim.fleet.network.direction import Direction
 from fleetsim.fleet.network.wireless.rate import nr_64qam
 from fleetsim.report.figures import style
 from fleetsim.units import BIT_PER_MBIT, db_to_ratio, ratio_to_db
-from fleetsim.validation.tables import Check, Estimate, Section, SummaryLine, Z, number, table
+from fleetsim.validation.tables import Check, Estimate, Section, SummaryLine, Z, filled
 
 NUM_BLOCKS = 200_000
 _SEED = 20_261_122
@@ -53,26 +54,24 @@ class FadingLaw:
         return self.name if letter is None else f"{self.name}, {letter} = {self.parameter:g}"
 
     @property
+    def gain(self) -> Any:
+        """Distribution of the gain, of `scipy.stats`."""
+        if self.name == "rician":
+            k = self.parameter
+            return stats.ncx2(2, 2.0 * k, scale=0.5 / (k + 1.0))
+        return stats.gamma(self.parameter, scale=1.0 / self.parameter)
+
+    @property
     def variance(self) -> float:
         """Variance of the gain."""
-        if self.name == "rician":
-            return (1.0 + 2.0 * self.parameter) / (1.0 + self.parameter) ** 2
-        return 1.0 / self.parameter
-
-    def density(self, gain: float) -> float:
-        """Density of the gain."""
-        p = self.parameter
-        if self.name == "rician":
-            bessel = 2.0 * math.sqrt(p * (p + 1.0) * gain)
-            scaled = float(special.ive(0, bessel))  # exp(-bessel) I0(bessel)
-            return (p + 1.0) * math.exp(bessel - p - (p + 1.0) * gain) * scaled
-        return float(p**p * gain ** (p - 1.0)) * math.exp(-p * gain) / math.gamma(p)
+        return float(self.gain.var())
 
     def mean_of(self, value: Callable[[float], float], until: float = 150.0) -> float:
         """Integrate value(g) density(g) up to a gain; over sqrt(g), which is smooth at 0."""
+        density = self.gain.pdf
         knots = [root for root in (0.5, 1.0, 2.0, 4.0) if root**2 < until]
         integral, _ = integrate.quad(
-            lambda root: value(root**2) * self.density(root**2) * 2.0 * root,
+            lambda root: value(root**2) * density(root**2) * 2.0 * root,
             1e-150, math.sqrt(until), points=knots or None, limit=200,
             epsabs=1e-11, epsrel=1e-10,
         )  # fmt: skip
@@ -80,10 +79,7 @@ class FadingLaw:
 
     def cdf(self, gain: FloatArray) -> FloatArray:
         """Distribution function of the gain."""
-        if self.name == "rician":
-            k = self.parameter
-            return np.asarray(stats.ncx2.cdf(2.0 * (k + 1.0) * gain, 2, 2.0 * k))
-        return np.asarray(special.gammainc(self.parameter, self.parameter * gain))
+        return np.asarray(self.gain.cdf(gain))
 
     def keys(self) -> dict[str, Any]:
         """Return the keys of a scenario's channel with this law."""
@@ -149,43 +145,25 @@ def estimates(law: FadingLaw) -> list[Estimate]:
 
 def section() -> Section:
     """Return the section: all laws, closed forms of Rayleigh fading, link budget by distance."""
-    by_law = {law: estimates(law) for law in LAWS}
-    rows = [(law.title, *one.cells()) for law, of_law in by_law.items() for one in of_law]
-    everything = [one for of_law in by_law.values() for one in of_law]
-    budget, budget_text = _budget()
+    by_law, budget = {law: estimates(law) for law in LAWS}, _budget()
     closed, normalised = _rayleigh_checks(), _normalised()
-    everything += normalised
-    text = f"""\
-Gains of {NUM_BLOCKS} consecutive blocks of one client, from the code that every transfer uses;
-rates from the modem. Theory: closed forms of moments, numerical integrals over the densities for
-outage and rate, sums over the steps of nr-64qam. Interval: {Z:g} theoretical standard errors on
-both sides; a correct simulator is outside once in 16,000 draws. The standard error of products in
-correlations is 1 / sqrt(n), because gains of different blocks are independent in theory.
-
-{table(("law", *Estimate.HEAD), rows)}
-
-The integrals themselves equal the closed forms of Rayleigh fading, of outage 1 - exp(-(2^rho - 1) /
-snr) and of the ergodic rate exp(1 / snr) E1(1 / snr) / ln 2, {Check.errors_text(closed)}.
-
-![Distribution of the gain, and outage against the required rate](validation/fading.svg)
-
-**`normalised`** at its default of 20 dB in 1 MHz under Rayleigh fading: outage below these
-bit/s/Hz, and the mean rate in Mbit/s.
-
-{Estimate.table(normalised)}
-
-**The link budget**, 20 dBm in 1 MHz, no noise figure, path loss 128.1 + 37.6 log10(d / km) dB,
-noise -174 dBm/Hz, Shannon's rate; `calibrated` has 20 dB at 500 m; outage under Rayleigh fading.
-The values are those of the channel; a calculation by hand is beside the rates of the link budget.
-
-{budget_text}
-"""
+    text = filled(
+        "channel",
+        num_blocks=NUM_BLOCKS,
+        z=Z,
+        by_law=by_law,
+        closed=closed,
+        normalised=normalised,
+        budget=budget,
+    )
+    everything = [*itertools.chain(*by_law.values()), *normalised]
+    by_hand = [check for *_, snr, rate, calibrated in budget for check in (snr, rate, calibrated)]
     return Section(
         "Fading channel",
         text,
         (
             SummaryLine.inside("Fading laws: moments, outage, rate, correlation", everything),
-            SummaryLine.of("Link budget by distance", budget),
+            SummaryLine.of("Link budget by distance", by_hand),
         ),
         {"fading": _figure()},
     )
@@ -248,8 +226,9 @@ def _normalised() -> list[Estimate]:
     return [*outages, Estimate.mean("mean rate", mean, rates, square - mean**2)]
 
 
-def _budget() -> tuple[list[Check], str]:
-    checks, rows = [], []
+def _budget() -> list[tuple[float, float, float, Check, Check, Check]]:
+    """Return distance in m, loss in dB, outage, and signal, rate and signal of `calibrated`."""
+    rows = []
     for distance_m in _DISTANCES_M:
         place = {"min_distance_m": distance_m, "cell_radius_m": distance_m, "fading": "none"}
         budget = _channel_of(
@@ -264,20 +243,15 @@ def _budget() -> tuple[list[Check], str]:
         calibrated_by_hand_db = 20.0 - 37.6 * math.log10(distance_m / 500.0)
         mbit_per_s = budget.rate_at(0, _UP, 0.0) / BIT_PER_MBIT
         by_hand = _BANDWIDTH_HZ * math.log2(1.0 + 10.0 ** (snr_db / 10.0)) / BIT_PER_MBIT
-        checks += [
-            Check("snr", "exact", snr_db, ratio_to_db(snr), "dB", "by hand"),
-            Check("rate", "exact", by_hand, mbit_per_s, "Mbit/s", "by hand"),
-            Check("calibrated", "exact", calibrated_by_hand_db, calibrated_db, "dB", "by hand"),
-        ]
         rows.append(
             (
-                *(f"{distance_m / 1000.0:g} km", f"{loss_db:.2f} dB", f"{ratio_to_db(snr):.2f} dB"),
-                *(f"{mbit_per_s:.2f} Mbit/s", f"{by_hand:.2f} Mbit/s"),
-                *(number(1.0 - math.exp(-1.0 / snr)), f"{calibrated_db:.2f} dB"),
+                *(distance_m, loss_db, 1.0 - math.exp(-1.0 / snr)),
+                Check("snr", "exact", snr_db, ratio_to_db(snr), "dB", "by hand"),
+                Check("rate", "exact", by_hand, mbit_per_s, "Mbit/s", "by hand"),
+                Check("calibrated", "exact", calibrated_by_hand_db, calibrated_db, "dB", "by hand"),
             )
         )
-    head = ("d", "path loss", "snr", "rate", "by hand", "outage at 1 bit/s/Hz", "snr, `calibrated`")
-    return checks, table(head, rows)
+    return rows
 
 
 @style.house_style()

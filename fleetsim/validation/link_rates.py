@@ -14,7 +14,7 @@ from fleetsim.fleet.network.wireless.rate import CQI
 from fleetsim.fleet.network.wireless.wifi import IndoorWifiSettings
 from fleetsim.units import BIT_PER_MBIT
 from fleetsim.validation import measurements
-from fleetsim.validation.tables import Check, Kind, Section, SummaryLine, number, table
+from fleetsim.validation.tables import Check, Kind, Section, SummaryLine, filled
 
 _SEED = 1
 _SIZE = 4000
@@ -26,7 +26,6 @@ _CAMPAIGNS = {
     "norway": "commuters around Oslo, 2010-2011",
     "mobiperf": "MobiPerf 2018, a selected sample",
 }
-_HEAD = ("link", "direction", "10 %", "50 %", "90 %")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +35,6 @@ class Rates:
     title: str
     direction: str
     mbit_per_s: FloatArray
-
-    def cells(self) -> tuple[str, ...]:
-        """Return a row of a table."""
-        return (self.title, self.direction, *(number(float(x)) for x in self.mbit_per_s))
 
 
 def cell_rates(title: str, direction: Direction, **keys: Any) -> Rates:
@@ -117,17 +112,6 @@ def _lte_checks(cell: list[Rates], carrier: list[Rates], published: list[Rates])
     ]
 
 
-def _reported_text() -> str:
-    """Return the signal that phones reported beside each channel quality, and that of the steps."""
-    least_db = {cqi: db for cqi, (_, db) in enumerate(CQI, start=2)}
-    reported = [
-        (str(cqi), *(number(float(db)) for db in percentiles), str(num), number(least_db[cqi]))
-        for cqi, *percentiles, num in measurements.rows(measurements.table("cqi-snr"))
-        if cqi in least_db
-    ]
-    return table(("CQI", "10 %", "50 %", "90 %", "samples", "least of nr-64qam"), reported)
-
-
 def section() -> Section:
     """Return the section: percentiles of simulated rates beside measured ones."""
     model, published = simulated(), measured()
@@ -135,33 +119,15 @@ def section() -> Section:
         _lte_checks(model[cell : cell + 2], model[carrier : carrier + 2], published)
         for cell, carrier in ((0, 6), (2, 8))
     )
-    text = f"""\
-Mbit/s over clients and fading blocks, by default and with other settings; measured rates below.
-
-{table(_HEAD, [rates.cells() for rates in model])}
-
-{table(_HEAD, [rates.cells() for rates in published])}
-
-A client of the default cell has 5 MHz, a quarter of a carrier, and one spatial stream. Its downlink
-is slower than a Speedtest, which has the whole carrier and two streams, and faster than a phone in
-a moving car. No client of the cell is out of coverage, unlike a tenth of the samples in Ireland.
-The spread of Wi-Fi was chosen to match its sample; that of the lines behind it was not.
-
-**Steps of modulation and coding** (`rate: nr-64qam`, the default) beside Shannon's rate, by LTE's
-medians. The steps lower every rate. That is nearer to the driving phone and farther from the
-Speedtests, whose band, streams and antennas the model does not have.
-
-{Check.table(steps)}
-
-{Check.table(shannon)}
-
-**Signal by channel quality** (CQI), in dB: what phones on LTE in Ireland reported, and the least
-with which the steps of that quality work. A phone has two antennas or more, which are worth 3 dB
-or more, may mean qualities of the table with 256QAM, and reports both figures at different moments.
-So the steps ask for more than these phones did; 5433 samples of CQI 14 have one signal, 6 dB.
-
-{_reported_text()}
-"""
+    text = filled(
+        "link_rates",
+        model=model,
+        published=published,
+        steps=steps,
+        shannon=shannon,
+        reported=measurements.rows(measurements.table("cqi-snr")),
+        least_db={cqi: db for cqi, (_, db) in enumerate(CQI, start=2)},
+    )
     return Section(
         "Rates of links",
         text,

@@ -1,23 +1,20 @@
 """Scaling from phone to phone by inference latency, on three phones that FLASH timed."""
 
 import dataclasses
+import itertools
 
 from fleetsim.fleet.devices.profile import ComputeProfile, load_device
 from fleetsim.learning.local.measured_networks import measured_cost
 from fleetsim.units import FLOP_PER_GFLOP
 from fleetsim.validation import measurements
 from fleetsim.validation.phones import batch_s
-from fleetsim.validation.tables import Check, Section, SummaryLine, number, percent, table
+from fleetsim.validation.tables import Check, Section, SummaryLine, filled
 
 _FROM = "galaxy-note-10"
 _TO = ("redmi-note-8", "nexus-6")
 _TASKS = ("FEMNIST", "CelebA", "Reddit", "Shakespeare")
 _LATENCY_MS = {_FROM: 105.0, "redmi-note-8": 264.0, "nexus-6": 321.0}
 """ResNet inference, Carkham/FLHetBench@633c071 data/training_latency.json."""
-_HEAD = (
-    *("phone", "task", "Note10, measured", "measured"),
-    *("error by latency", "error of the bundled profiles"),
-)
 _RATES_OF = {_FROM: "flash_note10", "redmi-note-8": "flash_note8", "nexus-6": "flash_nexus6"}
 
 
@@ -60,75 +57,41 @@ def _by_latency(phone: str) -> ComputeProfile:
 def section() -> Section:
     """Return the section: scaling, bundled profiles on another engine, LSTM by layers."""
     measured, costs = _measured(), {task: measured_cost(task) for task in _TASKS}
+    profiles = {phone: load_device(phone).compute for phone in (_FROM, *_TO)}
+
+    def check(what: str, phone: str, task: str, seconds: float) -> Check:
+        actual_s, _ = measured[phone, task]
+        return Check(what, "prediction", actual_s, seconds, "s", measurements.FLASH)
+
     scaled: dict[str, list[Check]] = {phone: [] for phone in _TO}
     rows = []
-    for phone in _TO:
-        for task in _TASKS:
-            (base_s, size), (actual_s, _) = measured[_FROM, task], measured[phone, task]
-            base = batch_s(load_device(_FROM).compute, costs[task], size)
-            model_s = [
-                base_s * batch_s(other, costs[task], size) / base
-                for other in (_by_latency(phone), load_device(phone).compute)
-            ]
-            by_latency, by_profile = (
-                Check(task, "prediction", actual_s, s, "s", measurements.FLASH) for s in model_s
-            )
-            scaled[phone].append(by_latency)
-            rows.append(
-                (
-                    *(f"`{phone}`", task, f"{number(base_s, 4)} s", f"{number(actual_s, 4)} s"),
-                    *(percent(by_latency.error), percent(by_profile.error)),
-                )
-            )
-    profiles = {phone: load_device(phone).compute for phone in (_FROM, *_TO)}
+    for phone, task in itertools.product(_TO, _TASKS):
+        base_s, size = measured[_FROM, task]
+        over_base = base_s / batch_s(profiles[_FROM], costs[task], size)
+        by_latency, by_profile = (
+            check(task, phone, task, over_base * batch_s(other, costs[task], size))
+            for other in (_by_latency(phone), profiles[phone])
+        )
+        scaled[phone].append(by_latency)
+        rows.append((phone, task, base_s, by_latency, by_profile))
     engine = []
     for phone, of in profiles.items():
         times = [(measured[phone, task], costs[task]) for task in _TASKS]
-        ratios = (actual_s / batch_s(of, cost, size) for (actual_s, size), cost in times)
-        engine.append((f"`{phone}`", *map(number, ratios)))
-    layers, layer_rows = [], []
-    for phone in profiles:
-        for task in ("Reddit", "Shakespeare"):
-            actual_s, size = measured[phone, task]
-            layers_s = batch_s(_of_layers(phone), costs[task], size)
-            what = f"`{phone}`, {task}"
-            check = Check(what, "prediction", actual_s, layers_s, "s", measurements.FLASH)
-            layers.append(check)
-            seconds = (f"{number(x, 4)} s" for x in (actual_s, layers_s))
-            layer_rows.append((what, *seconds, percent(check.error)))
-    text = f"""\
-Phones without a measurement of training have their rate from one that has one, scaled by the ratio
-of their ResNet inference latencies. FLASH timed four networks on three phones, with DL4J
-({measurements.FLASH}; batches of 10, 100 for Shakespeare; the 10 is its default and inferred).
-Predictions for the other two from the Galaxy Note10's time:
-
-{table(_HEAD, rows)}
-
-- **By latency** is the rule itself, and what `market` phones have. A Redmi Note 8 is off by
-  {percent(min(c.error for c in scaled["redmi-note-8"]))} to
-  {percent(max(c.error for c in scaled["redmi-note-8"]))}: do not trust a single phone's time
-  to better than a factor of two. On the Nexus 6 of 2014 it fails
-  ({percent(min(c.error for c in scaled["nexus-6"]))}): **do not use it for legacy phones**.
-- **Bundled profiles**: the Redmi's overheads per batch are those of the Snapdragon 855, not
-  scaled. The Nexus 6's rate was chosen so that *arithmetic* takes the ratio that FEMNIST and
-  CelebA took; overheads, scaled by nothing, dilute it, most of all where a batch is small and the
-  network wide (FEMNIST).
-
-Phone rates assume an engine of MNN's class. Measured time with DL4J over that of the profile, by
-phone and task:
-
-{table(("phone", *_TASKS), engine)}
-
-**LSTM from tables of single layers.** With the rates of dense and LSTM layers that FLASH's look-up
-tables have (DL4J), and without the tables' offsets:
-
-{table(("phone, task", "measured", "layers alone", "error"), layer_rows)}
-
-Arithmetic alone explains {percent(min(c.model / c.expected for c in layers), signed=False)} to
-{percent(max(c.model / c.expected for c in layers), signed=False)} of these times; the rest are
-overheads of that engine, of which fleetsim carries none. Recurrent networks on phones are the
-least certain of all.
-"""
+        ratios = [actual_s / batch_s(of, cost, size) for (actual_s, size), cost in times]
+        engine.append((phone, ratios))
+    layers = []
+    for phone, task in itertools.product(profiles, ("Reddit", "Shakespeare")):
+        seconds = batch_s(_of_layers(phone), costs[task], measured[phone, task][1])
+        layers.append(check(f"`{phone}`, {task}", phone, task, seconds))
+    text = filled(
+        "other_phones",
+        source=measurements.FLASH,
+        rows=rows,
+        scaled=scaled,
+        tasks=_TASKS,
+        engine=engine,
+        layers=layers,
+    )
     verdicts = [
         SummaryLine.of(f"From Galaxy Note10 to {phone} by latency", scaled[phone]) for phone in _TO
     ]

@@ -1,18 +1,19 @@
-"""Page of all sections, within the frame `page.md`, which lists what is not validated.
+"""Page of all sections, within a frame that lists what is not validated.
 
 The same code gives the same page and, under one version of matplotlib, the same bytes of figures.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from importlib import resources
 from pathlib import Path
 
 from fleetsim.record import atomic_files
 from fleetsim.report.figures import style
 from fleetsim.validation import (
+    board_training,
     boards,
     channel,
     link_rates,
+    lower_clock,
     other_phones,
     peak_memory,
     people,
@@ -22,8 +23,7 @@ from fleetsim.validation import (
     slowdown,
     transport,
 )
-from fleetsim.validation.devices import board_training, lower_clock
-from fleetsim.validation.tables import Section, table
+from fleetsim.validation.tables import Section, filled
 
 FOLDER = "validation"
 """Folder of the figures, beside the page."""
@@ -51,14 +51,7 @@ SECTION_MAKERS: Mapping[str, Callable[[], Section]] = {
 
 def render(sections: Iterable[Section]) -> str:
     """Return the page of these sections."""
-    sections = list(sections)
-    summary = table(
-        ("what", "kind", "points", "result"),
-        [(v.what, v.kind, str(v.num_points), v.message) for s in sections for v in s.verdicts],
-    )
-    texts = [f"## {section.title}\n\n{section.text.strip()}\n\n" for section in sections]
-    frame = (resources.files("fleetsim.validation") / "page.md").read_text("utf-8")
-    return frame.replace("SUMMARY", summary).replace("SECTIONS\n", "".join(texts))
+    return filled("page", sections=list(sections))
 
 
 def write(sections: Iterable[Section], folder: Path) -> Path:

@@ -19,12 +19,13 @@ from fleetsim.host import paths
 from fleetsim.report.figures import style
 from fleetsim.units import BIT_PER_MBIT, MS_PER_S, S_PER_HOUR
 from fleetsim.validation import measurements
-from fleetsim.validation.tables import Check, Section, SummaryLine, table
+from fleetsim.validation.tables import Check, Section, SummaryLine, errors_text, filled
 
 _FLAGS = ("online", "charging", "unmetered", "eligible")
 _HOURS_A_WEEK = 7 * 24
 _HOUR_S = int(S_PER_HOUR)
-_WEEK_S = _HOURS_A_WEEK * _HOUR_S
+_DAY_S = 24 * _HOUR_S
+_WEEK_S = 7 * _DAY_S
 _LOCAL_S = -7 * _HOUR_S
 """Offset to UTC of San Diego, the local time of ExtraSensory's people."""
 PUBLISHED = {
@@ -67,28 +68,9 @@ def section() -> Section:
                 ("mean load", _counted_load(states), _simulated_load(trace), ""),
             )
         ]
-    simulated = by_hour["people-week"][0]
-    hours = [
-        (f"{hour:02d}", *(f"{simulated[flag][hour]:.3f}" for flag in _FLAGS)) for hour in range(24)
-    ]
-    text = f"""\
-`people-week` and `livelab-phones` are generated ([people-week](../traces/people-week/README.md),
-[livelab-phones](../traces/livelab-phones/README.md)): **whether people behave like this is not
-validated anywhere**. Only the reading of their files can be checked: shares of the time, by the
-queries of scenarios, beside a plain walk through the rows.
-
-{Check.table(checks)}
-
-![Share of the people of people-week by hour of the day](validation/people-week.svg)
-
-Share of the people of `people-week` by hour of the day, mean of the week; eligible: online,
-charging and unmetered.
-
-{table(("hour", *_FLAGS), hours)}
-"""
     return Section(
         "Bundled traces",
-        text,
+        filled("people", all=checks, by_hour=by_hour["people-week"][0]),
         (SummaryLine.of("Bundled traces: shares, hours, intervals", checks),),
         {"people-week": _figure(*by_hour["people-week"])},
     )
@@ -220,26 +202,16 @@ def published_section() -> Section:
     for checks_of, (name, source) in zip(readers, PUBLISHED.items(), strict=True):
         folder = find(name)
         if folder is None:
-            missing.append(f"- `{name}` ({source})")
+            missing.append((name, source))
         else:
             checks += checks_of(folder)
-    parts = [
-        "Traces that fleetsim may not carry are read from `$FLEETSIM_DATA/traces/NAME` or"
-        " `$FLEETSIM_DATA/NAME`; [usage](models/usage.md) and"
-        " [network traces](models/network-traces.md) describe their conversion. Counts by another"
-        " program, beside the states of clients."
-    ]
-    if checks:
-        parts.append(Check.table(checks))
-    if missing:
-        parts.append("**Not here, so not checked**:\n\n" + "\n".join(missing))
-    message = Check.errors_text(checks) if checks else "not checked: no data"
+    message = errors_text(checks) if checks else "not checked: no data"
     if checks and missing:
         message += f"; {len(missing)} of {len(PUBLISHED)} traces are not here"
     verdict = SummaryLine(
         "Published traces: shares, intervals, rates", "count", len(checks), message
     )
-    return Section("Published traces", "\n\n".join(parts) + "\n", (verdict,))
+    return Section("Published traces", filled("published", all=checks, missing=missing), (verdict,))
 
 
 def _flhetbench(folder: Path) -> list[Check]:
@@ -270,18 +242,16 @@ def _flhetbench(folder: Path) -> list[Check]:
 def _extrasensory(folder: Path) -> list[Check]:
     trace = read_trace(folder)
     usage = usage_of(trace)
-    samples = read_csv_table(folder / "states-dev.csv.gz")
-    user, local_s = samples.whole_numbers("user"), samples.whole_numbers("t") + _LOCAL_S
-    client_of = {int(trace.user_ids[user_]): client for client, user_ in enumerate(usage.user)}
-    day_s = 24 * _HOUR_S
-    midnight_s = {
-        int(one): int(local_s[user == one][0]) // day_s * day_s for one in np.unique(user)
-    }
-    clients = np.array([client_of[int(one)] for one in user])
-    since_s = local_s - np.array([midnight_s[int(one)] for one in user])
-    charging = usage.state_at(clients, since_s.astype(np.float64)).charging
+    path, columns = folder / "states-dev.csv.gz", ["user", "t", "battery_state"]
+    samples = pd.read_csv(path, usecols=columns, keep_default_na=False, dtype={"user": str})
+    local_s = samples["t"] + _LOCAL_S
+    midnight_s = local_s.groupby(samples["user"]).transform("first") // _DAY_S * _DAY_S
+    clients = np.argsort(usage.user)[
+        pd.Index(trace.user_ids).get_indexer(pd.Index(samples["user"]))
+    ]
+    charging = usage.state_at(clients, (local_s - midnight_s).to_numpy(np.float64)).charging
     hour = local_s // _HOUR_S % 24
-    counted = np.isin(samples.columns["battery_state"], ("charging", "full"))
+    counted = samples["battery_state"].isin(("charging", "full"))
     return [
         Check(f"extrasensory: share on the charger at {at:02d} h", "count",
               float(counted[hour == at].mean()), float(charging[hour == at].mean()), "",
@@ -293,9 +263,8 @@ def _extrasensory(folder: Path) -> list[Check]:
 
 def _irish(folder: Path) -> list[Check]:
     trace = read_irish_5g(folder, app="Download")
-    logs = read_csv_table(folder / "traces.csv.gz").columns
-    of_app = [m for app, m in zip(logs["app"], logs["mobility"], strict=True) if app == "Download"]
-    driving = np.repeat(np.array(of_app) == "driving", np.diff(trace.offsets))
+    logs = pd.read_csv(folder / "traces.csv.gz").query("app == 'Download'")
+    driving = (logs["mobility"] == "driving").to_numpy().repeat(np.diff(trace.offsets))
     mbit_per_s = trace.down_bit_per_s / BIT_PER_MBIT
     return [
         measurements.numbers()[f"irish_{key}"].check(f"net-5g-irish: {title}", "count", value)

@@ -7,7 +7,7 @@ the same fit with t_d instead of k_l shows the effect of counting the layers.
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 
 import numpy as np
@@ -24,7 +24,7 @@ from fleetsim.learning.local.measured_networks import measured_cost
 from fleetsim.report.figures import style
 from fleetsim.units import FLOP_PER_GFLOP, MS_PER_S, PARAMETERS_PER_MPARAM
 from fleetsim.validation import measurements
-from fleetsim.validation.tables import Check, Section, SummaryLine, number, percent, table
+from fleetsim.validation.tables import Check, Section, SummaryLine, filled, percent
 
 _CARRIER = "pixel-4"
 """Bundled phone with a Snapdragon 855; the measured ones differ in their rate only."""
@@ -87,76 +87,58 @@ def fit(make: Callable[..., ComputeProfile] = as_fitted) -> tuple[float, ...]:
     start = _START if make is as_fitted else _PER_BATCH_START
     measured_s = times()["batch_s"].to_numpy()
 
-    def errors(logs: FloatArray) -> FloatArray:
-        return np.asarray(model_s(make(*np.exp(logs).tolist())) / measured_s - 1.0)
-
-    return tuple(np.exp(least(errors, np.log(start))).tolist())
+    return fitted(lambda *figures: model_s(make(*figures)) / measured_s - 1.0, start)
 
 
-def least(errors: Callable[[FloatArray], FloatArray], start: FloatArray) -> FloatArray:
-    """Return the figures with the least sum of squared errors."""
-    result = least_squares(errors, start, xtol=1e-12, ftol=1e-12, gtol=1e-12)
+def fitted(errors: Callable[..., FloatArray], start: Iterable[float]) -> tuple[float, ...]:
+    """Return the figures, all above 0, with the least sum of squares of their `errors`."""
+    result = least_squares(
+        lambda logs: errors(*np.exp(logs).tolist()),
+        np.log(list(start)),
+        xtol=1e-12,
+        ftol=1e-12,
+        gtol=1e-12,
+    )
     assert result.success, result.message
-    return np.asarray(result.x)
+    return tuple(np.exp(result.x).tolist())
 
 
 def section() -> Section:
     """Return the section: the 40 points, by the fit and by scenarios."""
-    phone, fitted = sd855(), fit()
+    phone, again = sd855(), fit()
     seconds = model_s(phone)
-    checks, again = _checks(seconds), _checks(model_s(as_fitted(*fitted)))
-    per_batch = _checks(model_s(as_fitted_per_batch(*fit(as_fitted_per_batch))))
-    points = table(
-        ("phone", "network", "batch", "measured ms", "model ms", "error", "repeated fit"),
-        [
-            (
-                *check.what.split(", "),
-                *(number(x * MS_PER_S) for x in (check.expected, check.model)),
-                *(percent(x) for x in (check.error, refit.error)),
-            )
-            for check, refit in zip(checks, again, strict=True)
-        ],
-    )
+    shipped = _checks(seconds)
+    conv, per_mparam = phone.conv_flop_per_s, PARAMETERS_PER_MPARAM * MS_PER_S
+    depthwise = phone.phi["depthwise"] * conv
     known = measurements.numbers()
     power = known["sd855_training_w"].check(
         "Snapdragon 855, four cores at 1.7 GHz, training above idle",
         "fit",
         _K_NEON * known["sd855_four_a76_1700mhz_w"].value,
     )
-    text = f"""\
-Five networks on a Mi 9 and three of them on a Meizu 16T (both Snapdragon 855, four fast cores),
-MNN, batches of 1 to 16: {measurements.MNN}, `tools/train/benchmark`. Four figures, 40 points.
-
-**The repeated fit** (least squares of relative errors, `scipy.optimize.least_squares`, from
-{", ".join(_START_TEXT)}) beside the figures that the phones' files carry:
-
-{_fit_table(fitted, phone)}
-
-MobileNetV2 has the last figure to itself, so that its points say how well the form holds and no
-more. MobileNetV2 trains at some 6 GFLOP/s as a whole; only 6.9 % of its arithmetic is
-depthwise, so these layers carry all that it spends beyond its dense ones, BatchNorm too.
-
-| | points | mean error | worst |
-| --- | --- | --- | --- |
-{_row("a fit of as many figures without layers", per_batch)}
-{_row("the repeated fit", again)}
-{_row("as scenarios time them, with the files' figures", checks)}
-
-![Seconds of a batch, model against measured, 40 points](validation/mnn-training.svg)
-
-{points}
-
-**Power.** Phones' watts of training are those of their four fastest cores in CoreMark times
-{_K_NEON} for the vector units. That factor comes from one comparison, against a lower bound; no
-phone's joules of training were measured against a meter.
-
-{Check.table([power])}
-"""
+    text = filled(
+        "phones",
+        source=measurements.MNN,
+        figures=(
+            ("k_l", "ms per layer", MS_PER_S, again[0], phone.layer_s),
+            ("k_p", "ms per million parameters", per_mparam, again[1], phone.parameter_s),
+            ("R, convolutions", "GFLOP/s", 1.0 / FLOP_PER_GFLOP, again[2], conv),
+            (
+                *("depthwise layers", "GFLOP/s, phi `depthwise` x R"),
+                *(1.0 / FLOP_PER_GFLOP, again[3], depthwise),
+            ),
+        ),
+        per_batch=_checks(model_s(as_fitted_per_batch(*fit(as_fitted_per_batch)))),
+        refit=_checks(model_s(as_fitted(*again))),
+        shipped=shipped,
+        k_neon=_K_NEON,
+        power=power,
+    )
     return Section(
         "Phones: training on a Snapdragon 855",
         text,
         (
-            SummaryLine.of("Snapdragon 855, MNN", checks),
+            SummaryLine.of("Snapdragon 855, MNN", shipped),
             SummaryLine(
                 "Snapdragon 855: training power",
                 "fit",
@@ -168,37 +150,12 @@ phone's joules of training were measured against a meter.
     )
 
 
-_START_TEXT = ("2 ms a layer", "10 ms per million", "40 and 1 GFLOP/s")
-
-
 def _checks(seconds: FloatArray) -> list[Check]:
     points = measurements.rows(times().assign(model_s=seconds))
     return [
         Check(f"{phone}, {network}, {size}", "fit", measured, model, "s", measurements.MNN)
         for phone, network, size, measured, model in points
     ]
-
-
-def _row(what: str, checks: list[Check]) -> str:
-    return f"| {what} | {len(checks)} | {' | '.join(Check.mean_and_worst(checks))} |"
-
-
-def _fit_table(fitted: tuple[float, ...], phone: ComputeProfile) -> str:
-    conv, per_mparam = phone.conv_flop_per_s, PARAMETERS_PER_MPARAM * MS_PER_S
-    shipped = (phone.layer_s, phone.parameter_s, conv, phone.phi["depthwise"] * conv)
-    units = (
-        ("k_l", MS_PER_S, "ms per layer"),
-        ("k_p", per_mparam, "ms per million parameters"),
-        ("R, convolutions", 1.0 / FLOP_PER_GFLOP, "GFLOP/s"),
-        ("depthwise layers", 1.0 / FLOP_PER_GFLOP, "GFLOP/s, phi `depthwise` x R"),
-    )
-    return table(
-        ("figure", "fitted", "shipped", "difference", "unit"),
-        [
-            (what, number(a * factor), number(b * factor), percent(b / a - 1.0), unit)
-            for (what, factor, unit), a, b in zip(units, fitted, shipped, strict=True)
-        ],
-    )
 
 
 @style.house_style()

@@ -20,13 +20,13 @@ from fleetsim.contracts import FloatArray, Outcome
 from fleetsim.fleet.network.channel import build_channel
 from fleetsim.fleet.network.channels import ConstantSettings
 from fleetsim.fleet.network.direction import Direction
-from fleetsim.fleet.network.radios.power import RadioPower
+from fleetsim.fleet.network.radio_power import RadioPower
 from fleetsim.fleet.network.sharing.flows import Flows, lay_out_flows
 from fleetsim.fleet.network.sharing.shared_links import SharedLinksSettings
 from fleetsim.scenario import load
 from fleetsim.simulate import run
 from fleetsim.units import S_PER_HOUR
-from fleetsim.validation.tables import Check, Estimate, Section, SummaryLine, Z
+from fleetsim.validation.tables import Check, Estimate, Section, SummaryLine, Z, filled
 
 _SEED = 20_261_122
 _LINK_BIT_PER_S = 1e6
@@ -36,34 +36,8 @@ _QUEUES = ((0.4, False), (0.6, True))
 _NUM_TRANSFERS = 500
 _NUM_QUEUES = 24
 _WARM_UP = 100
-_NUM_ROUNDS = 600
-_ROUNDS_OF_A_RUN = 200
-"""A run without a delivery ends after 5,000 tasks; these rounds have 4,000 of them at most."""
-_CLIENTS = 200
-"""Size of the fleet, of which each round takes a cohort."""
-_CRASH_PER_HOUR = 10.0
-_ROUND = """\
-name: exponential-tasks
-seed: {seed}
-task:
-  dataset:
-    kind: blank
-    input_shape: [1, 28, 28]
-    num_classes: 10
-    median_samples: 200
-    sigma: 0.0
-  model: {{kind: 2nn}}
-  local: {{epochs: 100000, batch_size: 10, optimizer: {{kind: sgd, learning_rate: 0.1}}}}
-fleet:
-  size: {size}
-  devices: {{jetson-nano-cpu: 1.0}}
-  channel: {{kind: constant, down_bit_per_s: 1.0e+15, up_bit_per_s: 1.0e+15}}
-  transport: {{kind: none}}
-  crash_per_hour: {crash_per_hour}
-server: {{cohort: {cohort}, over_commit: 1.0, selector: {{kind: random}}}}
-stop: {{rounds: {rounds}, time_s: 1.0e+9}}
-checkpoint: {{every_rounds: {rounds}}}
-"""
+_NUM_RUNS = 3
+_ROUNDS = Path(__file__).with_name("exponential-tasks.yaml")
 
 
 def finishing_s(start_s: FloatArray, bit: FloatArray, access_bit_per_s: FloatArray) -> FloatArray:
@@ -103,39 +77,35 @@ def poisson_sojourns_s(load: float, queue: int, *, is_exponential: bool) -> Floa
 def round_times_s(num_clients: int) -> FloatArray:
     """Run scenarios and return lengths of rounds whose tasks all crash, exponentially."""
     times_s: list[float] = []
-    keys = {"size": _CLIENTS, "crash_per_hour": _CRASH_PER_HOUR, "rounds": _ROUNDS_OF_A_RUN}
-    for seed in range(_SEED, _SEED + _NUM_ROUNDS // _ROUNDS_OF_A_RUN):
+    for seed in range(_SEED, _SEED + _NUM_RUNS):
+        scenario = load(_ROUNDS, seed=seed, server__cohort=num_clients)
         with tempfile.TemporaryDirectory() as home:
-            path = Path(home) / "scenario.yaml"
-            path.write_text(_ROUND.format(seed=seed, cohort=num_clients, **keys), encoding="utf-8")
-            done = run(load(str(path)), out=Path(home) / "run", train=False)
-            if len(done.rounds) != _ROUNDS_OF_A_RUN or set(done.tasks.outcome) != {Outcome.CRASHED}:
-                raise ValueError(f"{len(done.rounds)} rounds, tasks {set(done.tasks.outcome)}")
+            done = run(scenario, out=Path(home) / "run", train=False)
+            num_rounds, outcomes = len(done.rounds), set(done.tasks.outcome)
+            if num_rounds != scenario.stop.rounds or outcomes != {Outcome.CRASHED}:
+                raise ValueError(f"{num_rounds} rounds, tasks {outcomes}")
             times_s += (done.rounds.finished_at_s - done.rounds.started_at_s).tolist()
     return np.array(times_s)
 
 
 def section() -> Section:
     """Return the section: links, queues and rounds."""
-    exact, waits, rounds = _exact(), _waits(), _rounds()
-    text = f"""\
-**Shared links**, with the code of every round's transfers:
-
-{Check.table(exact)}
-
-**Transfers that begin at random** on a shared link of 1 Mbit/s, each of 1 s alone: an M/G/1 queue
-with processor sharing takes S / (1 - rho) on average, for any distribution of sizes. {_NUM_QUEUES}
-queues of {_NUM_TRANSFERS} transfers per load, without the first and last {_WARM_UP} of each. Here
-the interval is {Z:g} standard errors of the queues' own means, because the exact variance has no
-simple form. No scenario has such arrivals: servers dispatch cohorts.
-
-{Estimate.table(waits)}
-
-**Rounds** of n tasks that compute without end and crash at a constant rate, run as scenarios:
-mean m H_n, m = {S_PER_HOUR / _CRASH_PER_HOUR:g} s, in seconds. {_NUM_ROUNDS} rounds each.
-
-{Estimate.table(rounds)}
-"""
+    mean_s = S_PER_HOUR / load(_ROUNDS).fleet.crash_per_hour
+    rounds_s = {num_clients: round_times_s(num_clients) for num_clients in (5, 20)}
+    exact, waits = _exact(), _waits()
+    rounds = [_round(mean_s, num_clients, times_s) for num_clients, times_s in rounds_s.items()]
+    text = filled(
+        "queueing",
+        exact=exact,
+        waits=waits,
+        num_queues=_NUM_QUEUES,
+        num_transfers=_NUM_TRANSFERS,
+        warm_up=_WARM_UP,
+        z=Z,
+        rounds=rounds,
+        mean_s=mean_s,
+        num_rounds=rounds_s[5].size,
+    )
     return Section(
         "Waiting for each other",
         text,
@@ -183,13 +153,8 @@ def _waits() -> list[Estimate]:
     return result
 
 
-def _rounds() -> list[Estimate]:
-    mean_s = S_PER_HOUR / _CRASH_PER_HOUR
-    result = []
-    for num_clients in (5, 20):
-        ranks = np.arange(1, num_clients + 1)
-        variance = mean_s**2 * float((1.0 / ranks**2).sum())
-        expected_s = mean_s * float((1.0 / ranks).sum())
-        what = f"{num_clients} tasks: mean length"
-        result.append(Estimate.mean(what, expected_s, round_times_s(num_clients), variance))
-    return result
+def _round(mean_s: float, num_clients: int, times_s: FloatArray) -> Estimate:
+    ranks = np.arange(1, num_clients + 1)
+    variance = mean_s**2 * float((1.0 / ranks**2).sum())
+    expected_s = mean_s * float((1.0 / ranks).sum())
+    return Estimate.mean(f"{num_clients} tasks: mean length", expected_s, times_s, variance)

@@ -9,10 +9,10 @@ import numpy as np
 
 from fleetsim.contracts import FloatArray
 from fleetsim.fleet.devices.profile import RadioProfile, load_device, load_radio, wifi_radio
-from fleetsim.fleet.network.radios.power import amplifier_w, with_tx_power
+from fleetsim.fleet.network.radio_power import amplifier_w, with_tx_power
 from fleetsim.units import BIT_PER_MBIT, MS_PER_S
 from fleetsim.validation import measurements
-from fleetsim.validation.tables import Check, Section, SummaryLine, number, percent, table
+from fleetsim.validation.tables import Check, Section, SummaryLine, filled, number, percent
 
 ARTIFACT = "SIGCOMM21-5G/artifact@35aaf28"
 _SCREEN_W = 2.35
@@ -24,12 +24,7 @@ _CAMPAIGNS = {
     "ireland": "uccmisl/5Gdataset@306d92e, Ireland",
     "norway": "confiwent/Real-world-bandwidth-traces@d28c4fd, Norway 2010-2011",
 }
-_CAP_HEAD = ("radio", "campaign", "samples", "median", "99 %", "fastest", "`max_down`")
-_LINE_HEAD = (
-    *("radio", "direction", "points", "Mbit/s", "r"),
-    *("error of the phone", "error of the radio"),
-)
-_WIFI_HEAD = ("Mbit/s up", "phone of 2012", "model", "error", "before", "error before")
+_WIFI_RATES = (0.015, 0.15, 1.0, 5.0, 20.0, 60.0)
 _WIFI_PHONE = "pixel-6"
 
 
@@ -56,14 +51,10 @@ class PowerLine:
         radio_w = np.mean(self.measured_w - _SCREEN_W)
         return float(np.mean(np.abs(self.model_w - self.measured_w)) / radio_w)
 
-    def cells(self) -> tuple[str, ...]:
-        """Return a row of a table."""
-        rates = self.mbit_per_s
-        least, most = number(float(rates.min())), number(float(rates.max()))
-        errors = (percent(e, signed=False) for e in (self.phone_error, self.radio_error))
-        correlation = f"{np.corrcoef(self.measured_w, self.model_w)[0, 1]:.3f}"
-        num, span = str(self.measured_w.size), f"{least} to {most}"
-        return (f"`{self.radio}`", self.direction, num, span, correlation, *errors)
+    @property
+    def correlation(self) -> float:
+        """Correlation of the model's power with the measured one."""
+        return float(np.corrcoef(self.measured_w, self.model_w)[0, 1])
 
 
 def power_w(radio: RadioProfile, direction: str, mbit_per_s: FloatArray) -> FloatArray:
@@ -118,17 +109,15 @@ def modem_checks() -> list[Check]:
     return checks
 
 
-def wifi_rows() -> list[tuple[float, float, float, float]]:
-    """Return rows: Mbit/s up, watts of a phone of 2012, of the model, without a duty cycle."""
+def wifi_powers() -> tuple[list[tuple[float, float, float]], float]:
+    """Return rows of Mbit/s up, watts of a phone of 2012 and of the model; watts when busy."""
     device = load_device(_WIFI_PHONE)
     assert device.wifi is not None
-    radio = wifi_radio(device)
-    rows = []
-    for rate in (0.015, 0.15, 1.0, 5.0, 20.0, 60.0):
-        model_w = float(power_w(radio, "up", np.array([rate]))[0])
-        measured_w = _CONNECTED_2012_W + _UP_2012 * rate / MS_PER_S
-        rows.append((rate, measured_w, model_w, device.wifi.transmit_w))
-    return rows
+    rates = np.array(_WIFI_RATES)
+    measured_w = _CONNECTED_2012_W + _UP_2012 * rates / MS_PER_S
+    model_w = power_w(wifi_radio(device), "up", rates)
+    rows = zip(_WIFI_RATES, measured_w.tolist(), model_w.tolist(), strict=True)
+    return list(rows), device.wifi.transmit_w
 
 
 def round_trip_checks() -> list[Check]:
@@ -146,76 +135,32 @@ def round_trip_checks() -> list[Check]:
     ]
 
 
-def cap_rows() -> list[tuple[str, ...]]:
-    """Return rates of downloads in cars and trains, beside the highest rate of each radio file."""
-    rows = measurements.rows(measurements.table("fastest-samples"))
-    return [
-        (
-            *(f"`{radio}`", _CAMPAIGNS[campaign], str(num), *map(number, rates)),
-            number(load_radio(radio).max_down_bit_per_s / BIT_PER_MBIT),
-        )
-        for radio, *rates, num, campaign in rows
-    ]
-
-
 def section() -> Section:
     """Return the section."""
     lines, walk, weak = power_lines(), walk_checks(), weak_signal_check()
-    modem, trips, wifi = modem_checks(), round_trip_checks(), wifi_rows()
-    num_points = sum(line.measured_w.size for line in lines)
-    radio_error = float(np.mean([line.radio_error for line in lines]))
-    phone_error = float(np.mean([line.phone_error for line in lines]))
-    wifi_errors = [(rate, model / measured - 1.0) for rate, measured, model, _ in wifi]
-    wifi_cells = [
-        (
-            *(number(rate), f"{number(measured)} W"),
-            *(f"{number(model)} W", percent(model / measured - 1.0)),
-            *(f"{number(before)} W", percent(before / measured - 1.0)),
-        )
-        for rate, measured, model, before in wifi
-    ]
-    text = f"""\
-### Power by rate
-Base and slope of `lte`, `nr-low` and `nr-mmwave` are lines through these same points, so their errors
-are those of a line. Each point is the mean over all seconds in which this many Mbit/s were
-requested; {number(_SCREEN_W)} W of it is the screen, which hides the radio's error in the phone's.
-
-{table(_LINE_HEAD, [line.cells() for line in lines])}
-
-Nothing was fitted to the walk with mmWave 5G. At a medium rate on the downlink, and with a weak
-signal on the uplink, a phone draws more than the line: a weak signal costs more energy per bit. With
-a strong signal it draws less than the line. The last row has the amplifier at its maximum, 23 dBm,
-as in scenarios with a link budget.
-
-{Check.table([*walk, weak])}
-
-### Transmit power
-The efficiency at 23 dBm and the exponent 0.36 are fits to these medians. The phones differ by more
-than a factor of two.
-
-{Check.table(modem)}
-
-### Wi-Fi
-A Pixel 6 that sends over Wi-Fi, beside the law of a phone of 2012 (Huang et al., MobiSys'12), which
-includes the processor's work and was measured at rates of that time, and beside the model without a
-duty cycle ("before"). At low rates only the connection draws power, and the model matches it. At
-higher rates it falls below the law of 2012; from about 3 Mbit/s on it is **further from it than
-before**. No measurement of a recent phone by rate was found.
-
-{table(_WIFI_HEAD, wifi_cells)}
-
-### Round trips and fastest rates
-Medians, with the percentiles 10 and 90; the model has one figure for all. The distance of the
-servers decides: those of the Speedtests were 1500 km away in the median, that of the pings in
-Ireland is not known. There is no measurement for Wi-Fi and cables.
-
-{Check.table(trips)}
-
-Mbit/s of samples during downloads, beside the highest rate that the radio file allows: at most one
-sample in a hundred is faster.
-
-{table(_CAP_HEAD, cap_rows())}
-"""  # noqa: E501
+    modem, trips = modem_checks(), round_trip_checks()
+    wifi, before_w = wifi_powers()
+    wifi_errors = [f"{percent(m / w - 1.0)} at {number(r)}" for r, w, m in (wifi[0], wifi[-1])]
+    phone_error, radio_error = (
+        percent(float(np.mean(errors)), signed=False)
+        for errors in zip(*((line.phone_error, line.radio_error) for line in lines), strict=True)
+    )
+    text = filled(
+        "radio",
+        screen_w=_SCREEN_W,
+        lines=lines,
+        walk=walk,
+        weak=weak,
+        modem=modem,
+        wifi=wifi,
+        before_w=before_w,
+        trips=trips,
+        campaigns=_CAMPAIGNS,
+        fastest_samples=[
+            (load_radio(row.radio).max_down_bit_per_s / BIT_PER_MBIT, *row)
+            for row in measurements.rows(measurements.table("fastest-samples"))
+        ],
+    )
     return Section(
         "Radios",
         text,
@@ -223,9 +168,8 @@ sample in a hundred is faster.
             SummaryLine(
                 "Radio power by rate, Galaxy S20 Ultra",
                 "fit",
-                num_points,
-                f"mean error of the phone {percent(phone_error, signed=False)}, of the radio"
-                f" {percent(radio_error, signed=False)}",
+                sum(line.measured_w.size for line in lines),
+                f"mean error of the phone {phone_error}, of the radio {radio_error}",
             ),
             SummaryLine.of("mmWave power on a walk", walk),
             SummaryLine.of("mmWave, weakest signal, at 23 dBm", [weak]),
@@ -234,8 +178,7 @@ sample in a hundred is faster.
                 "Wi-Fi power by rate against 2012",
                 "prediction",
                 len(wifi),
-                f"{percent(wifi_errors[0][1])} at {number(wifi_errors[0][0])} Mbit/s,"
-                f" {percent(wifi_errors[-1][1])} at {number(wifi_errors[-1][0])}",
+                " Mbit/s, ".join(wifi_errors),
             ),
             SummaryLine.of("Round trips, own campaign", [t for t in trips if t.kind == "fit"]),
             SummaryLine.of(

@@ -19,11 +19,11 @@ from fleetsim.fleet.devices.thermal import (
 )
 from fleetsim.fleet.population import build_fleet
 from fleetsim.fleet.settings import FleetSettings
-from fleetsim.fleet.timeline import Timeline
+from fleetsim.fleet.timeline import Timelines
 from fleetsim.report.figures import style
 from fleetsim.units import S_PER_HOUR, S_PER_MINUTE
 from fleetsim.validation import measurements
-from fleetsim.validation.tables import Check, Section, SummaryLine, number, percent, table
+from fleetsim.validation.tables import Check, Section, SummaryLine, filled
 
 _T2 = ("t2.small", "t2.medium", "t2.large", "t2.xlarge")
 _PHONES = ("pixel-3", "pixel-4", "pixel-6", "pixel-8", "redmi-note-10")
@@ -31,18 +31,10 @@ _PIXEL_3_GHZ = (1.9968, 1.6896, 1.3632, 1.056, 0.8256)
 _PIXEL_3_FULL_GHZ = 2.6496
 _COST = ModelCost({"conv": 1e9}, num_parameters=1, payload_byte=4)
 _HEATER_W = 5.0
-_HEAD = (
-    *("phone", "training power", "at full clock for"),
-    *("speed at first", "speed sustained", "from then on"),
-)
 _WORK_S = 3.0 * S_PER_HOUR
-_AWS = (
-    "awsdocs/amazon-ec2-user-guide@0147f87 `burstable-credits-baseline-concepts.md`, @1300242"
-    " `burstable-performance-instances-standard-mode-concepts.md`"
-)
 
 
-def computation(device: str, **settings: object) -> Timeline:
+def computation(device: str, **settings: object) -> Timelines:
     """Return a computation of `_WORK_S` at full speed, by a fresh device from virtual time 0 on."""
     compute = load_device(device).compute
     sample_s = 3.0 * _COST.forward_flop["conv"] / compute.conv_flop_per_s
@@ -54,12 +46,12 @@ def computation(device: str, **settings: object) -> Timeline:
     )
     one, work = np.zeros(1, dtype=np.int64), Work(WorkKind.TRAIN, epochs=1)
     fresh = fleet.throttle.initial()
-    return fleet.computations(one, np.zeros(1), fresh, _COST, work, Batching(10**9)).row(0)
+    return fleet.computations(one, np.zeros(1), fresh, _COST, work, Batching(10**9))
 
 
-def speeds(timeline: Timeline) -> list[float]:
+def speeds(timeline: Timelines) -> list[float]:
     """Return the share of full speed in each segment."""
-    values: list[float] = (np.diff(timeline.progress) / np.diff(timeline.edges_s)).tolist()
+    values: list[float] = (np.diff(timeline.progress[0]) / np.diff(timeline.edges_s[0])).tolist()
     return values
 
 
@@ -76,7 +68,7 @@ def section() -> Section:
         credits += [
             Check(
                 f"{device}: full speed lasts", "exact", lasts_min,
-                float(timeline.edges_s[1]) / S_PER_MINUTE, "min", "launch / (v (1 - b))",
+                float(timeline.edges_s[0, 1]) / S_PER_MINUTE, "min", "launch / (v (1 - b))",
             ),
             Check(
                 f"{device}: speed afterwards over before", "exact",
@@ -84,39 +76,13 @@ def section() -> Section:
                 speeds(timeline)[1], "", "b = e / (60 v)",
             ),
         ]  # fmt: skip
-    heat = _heat_checks()
-    rows = []
-    for phone in _PHONES:
-        timeline = computation(phone, thermal={"kind": "skin"})
-        speed = speeds(timeline)
-        first, last = (percent(share, signed=False) for share in (speed[0], speed[-1]))
-        until, since = "always", "0 s"
-        if len(speed) > 1:
-            until, since = (f"{number(float(timeline.edges_s[at]))} s" for at in (1, -2))
-        train_w = number(load_device(phone).power.train_above_idle_w)
-        rows.append((f"`{phone}`", f"{train_w} W", until, first, last, since))
-    text = f"""\
-**Credits.** {_AWS} publishes earnings, maxima and launch credits. The moment and the depth of the
-fall in throughput of an instance at full load follow from them. The comparison is with these rules,
-not with a measurement: AWS lowers an instance "gradually", by a rule that is not public, and **no
-measured run of a t2 was found**.
-
-{Check.table(credits)}
-
-![Throughput of t2 instances at full load over three hours](validation/t2-credits.svg)
-
-**Heat.** The caps are a Pixel 3's thermal configuration. Two figures, each fitted to one point,
-give the speed and the extent of a skin's warming:
-
-{Check.table(heat)}
-
-Results for phones that train from rest in air of 25 C; not measured anywhere:
-
-{table(_HEAD, rows)}
-"""
+    heat, phones = _heat_checks(), []
+    for name in _PHONES:
+        timeline = computation(name, thermal={"kind": "skin"})
+        phones.append((load_device(name), timeline.edges_s[0], speeds(timeline)))
     return Section(
         "Credits and heat",
-        text,
+        filled("slowdown", credits=credits, heat=heat, phones=phones),
         (
             SummaryLine.of("t2 credits, minute and depth of the fall", credits),
             SummaryLine.of("Skin temperature, two points", heat[:2]),
@@ -160,12 +126,12 @@ def _one_cap(threshold_c: float) -> SkinProfile:
 
 
 @style.house_style()
-def _figure(curves: dict[str, Timeline]) -> Figure:
+def _figure(curves: dict[str, Timelines]) -> Figure:
     figure = style.new_figure(7.0, 3.6)
     axes = figure.subplots()
     styles = zip(style.fill_colors(len(curves)), ("-", "--", "-", "-"), strict=True)
     for (device, timeline), (color, dash) in zip(curves.items(), styles, strict=True):
-        edges_min = timeline.edges_s / S_PER_MINUTE
+        edges_min = timeline.edges_s[0] / S_PER_MINUTE
         speed = speeds(timeline)
         axes.step(
             edges_min, [*speed, speed[-1]], where="post", color=color, linestyle=dash, label=device

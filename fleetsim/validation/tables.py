@@ -1,17 +1,19 @@
-"""Checks, estimates, sections and Markdown tables."""
+"""Checks, estimates and sections, whose words are templates of Markdown in `sections/`."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import Literal
 
+import jinja2
 import numpy as np
 from matplotlib.figure import Figure
 
 from fleetsim.contracts import FloatArray
 from fleetsim.rounding import ROUNDING_SLACK
+from fleetsim.units import MS_PER_S
 
 Kind = Literal["fit", "prediction", "exact", "theory", "count"]
 """`fit`: the figure was chosen to match it. `prediction`: nothing was adjusted to it. `exact`: a
@@ -40,46 +42,20 @@ class Check:
         gap = self.model - self.expected
         return gap / self.expected if self.expected else gap
 
-    def cells(self) -> tuple[str, ...]:
-        """Return a row of a table; figures that differ by rounding only are equal on any host."""
-        unit = f" {self.unit}" if self.unit else ""
-        is_same = abs(self.error) < ROUNDING_SLACK
-        return (
-            self.what,
-            self.kind,
-            f"{number(self.expected, 4)}{unit}",
-            f"{number(self.expected if is_same else self.model, 4)}{unit}",
-            percent(self.error),
-            self.source,
-        )
+    @property
+    def size(self) -> float:
+        """Error without its sign."""
+        return abs(self.error)
 
-    @staticmethod
-    def table(checks: Iterable[Check]) -> str:
-        """Return checks as a table."""
-        head = ("what", "kind", "measured or exact", "model", "error", "source")
-        return table(head, [check.cells() for check in checks])
-
-    @staticmethod
-    def mean_and_worst(checks: Sequence[Check]) -> tuple[str, str]:
-        """Return the mean and the largest error of checks in percent, without signs."""
-        errors = np.abs([check.error for check in checks])
-        mean, worst = (float(error) for error in (errors.mean(), errors.max()))
-        return percent(mean, signed=False), percent(worst, signed=False)
-
-    @staticmethod
-    def errors_text(checks: Sequence[Check]) -> str:
-        """Return the mean and the largest error of checks, as text."""
-        if max(abs(check.error) for check in checks) < ROUNDING_SLACK:
-            return "met to rounding"
-        mean, worst = Check.mean_and_worst(checks)
-        return f"error {worst}" if len(checks) == 1 else f"mean error {mean}, worst {worst}"
+    @property
+    def shown(self) -> float:
+        """The model's figure; those that differ by rounding only are equal on any host."""
+        return self.expected if abs(self.error) < ROUNDING_SLACK else self.model
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """Mean over draws of the simulator beside its theoretical value."""
-
-    HEAD: ClassVar = ("what", "theory", "simulator", "interval", "inside")
 
     what: str
     theory: float
@@ -92,27 +68,16 @@ class Estimate:
         """Return whether the simulated mean is in the interval."""
         return abs(self.simulated - self.theory) <= self.half_width
 
-    def cells(self) -> tuple[str, ...]:
-        """Return a row of a table, to the second digit of the interval."""
-        decimals = max(0, 1 - math.floor(math.log10(self.half_width)))
-        return (
-            self.what,
-            f"{self.theory:.{decimals}f}",
-            f"{self.simulated:.{decimals}f}",
-            f"+- {self.half_width:.{decimals}f}",
-            "yes" if self.is_inside else "**no**",
-        )
+    @property
+    def decimals(self) -> int:
+        """Decimals of the second digit of the interval."""
+        return max(0, 1 - math.floor(math.log10(self.half_width)))
 
     @classmethod
     def mean(cls, what: str, theory: float, sample: FloatArray, variance: float) -> Estimate:
         """Return a sample's mean beside the theoretical one; `variance` is that of the theory."""
         half_width = Z * math.sqrt(variance / sample.size)
         return cls(what, theory, float(np.mean(sample)), half_width)
-
-    @staticmethod
-    def table(estimates: Iterable[Estimate]) -> str:
-        """Return estimates as a table."""
-        return table(Estimate.HEAD, [estimate.cells() for estimate in estimates])
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +92,7 @@ class SummaryLine:
     @classmethod
     def of(cls, what: str, checks: Sequence[Check]) -> SummaryLine:
         """Return the number of checks, which are of one kind, with their errors."""
-        return cls(what, checks[0].kind, len(checks), Check.errors_text(checks))
+        return cls(what, checks[0].kind, len(checks), errors_text(checks))
 
     @classmethod
     def inside(cls, what: str, estimates: Sequence[Estimate]) -> SummaryLine:
@@ -147,10 +112,18 @@ class Section:
     """Figures by the stem of their files."""
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a Markdown table."""
-    lines = [head, ("---",) * len(head), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+def mean_and_worst(checks: Sequence[Check]) -> tuple[str, str]:
+    """Return the mean and the largest error of checks in percent, without signs."""
+    errors = np.abs([check.error for check in checks])
+    return percent(float(errors.mean()), signed=False), percent(float(errors.max()), signed=False)
+
+
+def errors_text(checks: Sequence[Check]) -> str:
+    """Return the mean and the largest error of checks, as text."""
+    if max(abs(check.error) for check in checks) < ROUNDING_SLACK:
+        return "met to rounding"
+    mean, worst = mean_and_worst(checks)
+    return f"error {worst}" if len(checks) == 1 else f"mean error {mean}, worst {worst}"
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -178,3 +151,30 @@ def percent(share: float, *, signed: bool = True) -> str:
     hundredfold = 100.0 * share
     digits = 1 if abs(hundredfold) < 100.0 else 0
     return f"{hundredfold:{'+' if signed else ''}.{digits}f} %"
+
+
+_TEMPLATES = jinja2.Environment(
+    loader=jinja2.PackageLoader("fleetsim.validation", "sections"),
+    undefined=jinja2.StrictUndefined,
+    keep_trailing_newline=True,
+)
+_TEMPLATES.filters |= {
+    "number": number,
+    "numbers": lambda values, by: by.join(map(number, values)),
+    "change": percent,
+    "percent": lambda share: percent(share, signed=False),
+    "ms": lambda seconds: number(seconds * MS_PER_S),
+    "zip": lambda *columns: zip(*columns, strict=True),
+    "errors": errors_text,
+    "mean_error": lambda checks: mean_and_worst(checks)[0],
+    "worst_error": lambda checks: mean_and_worst(checks)[1],
+}
+
+
+def filled(name: str, **values: object) -> str:
+    """Return the text of a template of `sections/` with these values.
+
+    Filters write numbers: `number`, `numbers`, `ms` of seconds, `percent` without a sign and
+    `change` with one, and sum up checks: `errors`, `mean_error`, `worst_error`. `zip` is Python's.
+    """
+    return _TEMPLATES.get_template(f"{name}.md.j2").render(values)

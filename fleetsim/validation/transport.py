@@ -10,11 +10,15 @@ from matplotlib.figure import Figure
 
 from fleetsim.contracts import FloatArray
 from fleetsim.fleet.devices.profile import load_radio
-from fleetsim.fleet.network.transport import TcpSettings, transfer_s
+from fleetsim.fleet.network.channel import build_channel
+from fleetsim.fleet.network.channels import ConstantSettings
+from fleetsim.fleet.network.direction import Direction
+from fleetsim.fleet.network.radio_power import RadioPower
+from fleetsim.fleet.network.transport import TcpSettings
 from fleetsim.report.figures import style
 from fleetsim.units import BIT_PER_BYTE, BIT_PER_MBIT, MS_PER_S
 from fleetsim.validation import measurements
-from fleetsim.validation.tables import Check, Section, SummaryLine, number, percent, table
+from fleetsim.validation.tables import Check, Section, SummaryLine, filled, percent
 
 _PAYLOAD = 1448.0 / 1500.0
 """Payload of a packet of 1500 bytes, with TCP's timestamps."""
@@ -24,7 +28,23 @@ _BYTE_PER_MB = 1e6
 
 def model_s(rtt_s: FloatArray, bit_per_s: FloatArray, size_byte: FloatArray) -> FloatArray:
     """Return seconds of the model from opening a connection without TLS to the last byte [n]."""
-    return transfer_s(_NO_TLS, rtt_s, BIT_PER_BYTE * size_byte, _PAYLOAD * bit_per_s)
+    size, end_s = rtt_s.size, np.empty(rtt_s.size)
+    channel = build_channel(
+        ConstantSettings(down_bit_per_s=1.0, up_bit_per_s=1.0),
+        seed=0,
+        size=size,
+        wired_bit_per_s=_PAYLOAD * bit_per_s,
+    )
+    for rows, timelines in channel.transfers(
+        np.arange(size),
+        Direction.DOWN,
+        np.zeros(size),
+        BIT_PER_BYTE * size_byte,
+        RadioPower.line(*np.zeros((2, size))),
+        caps=_NO_TLS.rate_caps(rtt_s),
+    ):
+        end_s[rows] = timelines.end_s
+    return end_s
 
 
 def transfers() -> pd.DataFrame:
@@ -67,38 +87,9 @@ def section() -> Section:
         percent((measured[model] / measured[seconds] - 1.0).abs().mean(), signed=False)
         for model, seconds in (("model_s", "cubic_s"), ("model_s", "bbr_s"), ("plain_s", "cubic_s"))
     ]
-    rows = [
-        (
-            *(f"{row.rtt_ms} ms", f"{row.mbit_per_s} Mbit/s", f"{row.size_byte:,}"),
-            *(f"{number(s)} s" for s in (row.cubic_s, row.bbr_s, row.model_s)),
-            *(percent(row.model_s / s - 1.0) for s in (row.cubic_s, row.bbr_s)),
-            *(f"{number(row.plain_s)} s", percent(row.plain_s / row.cubic_s - 1.0)),
-        )
-        for row in measurements.rows(measured)
-    ]
-    head = (
-        "round trip", "link", "bytes", "cubic", "BBR", "model", "error to cubic", "error to BBR",
-        "rate alone", "its error to cubic",
-    )  # fmt: skip
-    text = f"""\
-### One connection
-Downloads over one connection on mmWave 5G. The receive window of 8 MiB is fitted to them; the fall
-of their rate with one over the round trip is not.
-
-{Check.table(window)}
-
-### Transfer times
-A connection, a request and an answer of this size over Linux's own TCP (6.18, cubic and BBR),
-medians of seven. The model's rate is that of the link's packets less their headers. "Rate alone" is
-the model with `transport: {{kind: none}}`, which has no round trips.
-
-{table(head, rows)}
-
-![Seconds of transfers over TCP by size, measured and model](validation/transfer-times.svg)
-"""
     return Section(
         "Transport",
-        text,
+        filled("transport", window=window, transfers=measurements.rows(measured)),
         (
             SummaryLine.of("One connection by round trip", window),
             SummaryLine(

@@ -8,8 +8,9 @@ from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.fleet.devices.compute import lay_out_computations
 from fleetsim.fleet.energy import beyond_tails
 from fleetsim.fleet.network.channel import Channel
-from fleetsim.fleet.network.radios.power import power_of
-from fleetsim.fleet.timeline import Timeline, Timelines
+from fleetsim.fleet.network.radio_power import power_of
+from fleetsim.fleet.timeline import Timelines
+from tests.fleet.one_timeline import Timeline, row_of
 
 
 def side_by_side(*timelines: Timeline) -> Timelines:
@@ -37,13 +38,13 @@ def compute_timeline(start_s, unloaded_s, train_above_idle_w, load_steps) -> Tim
         return np.array([load]), np.array([until_s])
 
     work_s, power_w = np.array([unloaded_s]), np.array([train_above_idle_w])
-    return lay_out_computations(np.array([start_s]), work_s, power_w, load_after).row(0)
+    return row_of(lay_out_computations(np.array([start_s]), work_s, power_w, load_after), 0)
 
 
 def beyond_tail(timeline: Timeline, tail_w: float, paid_until_s: float) -> Timeline:
     """One transfer inside a tail that is paid for."""
     rows = side_by_side(timeline)
-    return beyond_tails(rows, np.array([tail_w]), np.array([paid_until_s])).row(0)
+    return row_of(beyond_tails(rows, np.array([tail_w]), np.array([paid_until_s])), 0)
 
 
 def next_load(usage, client: int, t_s: float) -> tuple[float, float]:
@@ -62,4 +63,4 @@ def transfer(channel: Channel, client, direction, start_s, bit, radio) -> Timeli
         np.array([bit]),
         power_of([radio], direction),
     )
-    return laid_out.row(0)
+    return row_of(laid_out, 0)

@@ -8,7 +8,7 @@ import numpy as np
 from fleetsim.fleet.batteries.base import Charge
 from fleetsim.fleet.population import Fleet, build_fleet
 from fleetsim.fleet.settings import FleetSettings
-from fleetsim.fleet.timeline import Timeline
+from tests.fleet.one_timeline import Timeline
 
 
 def fleet_of(devices, *, size, seed=1, samples=100, **settings) -> Fleet:

@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from fleetsim.contracts import IntArray
 from fleetsim.fleet.network.channel import Channel, build_channel
-from fleetsim.fleet.network.channels import ConstantSettings
-from fleetsim.fleet.network.measured_links import NetLinks, build_net_links
+from fleetsim.fleet.network.channels import ConstantSettings, TraceSettings
+from fleetsim.fleet.network.measured_links import NetLinks
 from fleetsim.fleet.traces.network.trace import NetTrace
+from fleetsim.fleet.traces.ordered_rows import durations
 
 Record = tuple[int, list[tuple[int, float, float]]]
 """Span in ms; samples (ms, down, up)."""
@@ -29,9 +31,14 @@ def net_trace(records: Sequence[Record], *, has_up: bool = True) -> NetTrace:
     )
 
 
-def links(trace: NetTrace, *, size: int = 4, **settings: Any) -> NetLinks:
-    given = {"seed": 3, "shift": "random", "rate_scale": 1.0, "up_over_down": None}
-    return build_net_links(trace, size=size, **{**given, "give_up_s": 60.0, **settings})
+def lasts_ms(trace: NetTrace) -> IntArray:
+    """Duration of each sample."""
+    return durations(trace.times_ms, trace.offsets, trace.span_ms)
+
+
+def links(trace: NetTrace, *, size: int = 4, seed: int = 3, **settings: Any) -> NetLinks:
+    given = {"trace": "test", "give_up_s": 60.0, **settings}
+    return TraceSettings.model_validate(given).links_of(trace, seed=seed, size=size)
 
 
 def channel_of(net: NetLinks, *, give_up_s: float = 60.0) -> Channel:
@@ -46,7 +53,7 @@ def walked(trace, net, client, row, start_ms, bit, give_up_ms) -> tuple[float, f
     """(seconds, bits moved, is complete) of a transfer, by the rate of every millisecond."""
     column = (trace.down_bit_per_s, trace.up_bit_per_s)[row]
     record = slice(*trace.offsets[int(net.record[client]) :][:2])
-    rates = np.repeat(column[record], trace.lasts_ms[record])
+    rates = np.repeat(column[record], lasts_ms(trace)[record])
     moved_bit, begin_ms = 0.0, start_ms + int(net.shift_ms[client])
     for past_ms in range(give_up_ms):
         rate = float(rates[(begin_ms + past_ms) % rates.size])

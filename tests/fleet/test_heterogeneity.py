@@ -9,7 +9,8 @@ from fleetsim.fleet.heterogeneity import NUM_VALUES, multipliers, quantile_means
 from fleetsim.fleet.network.channel import build_channel
 from fleetsim.fleet.network.channels import ConstantSettings, FadingSettings
 from fleetsim.fleet.network.direction import Direction
-from fleetsim.fleet.network.radios.power import RadioPower
+from fleetsim.fleet.network.radio_power import RadioPower
+from tests.fleet.one_timeline import row_of
 
 SEVERITIES = [0.0, 0.1, 0.25, 0.5, 0.75, 1.0]
 
@@ -66,13 +67,13 @@ def test_a_transfer_at_twice_the_rate_takes_half_the_bits_time_and_the_same_joul
     rows, laid_out = zip(*scaled.transfers(clients, Direction.UP, start_s, bit, power), strict=True)
     for client in range(8):
         part = next(i for i, some in enumerate(rows) if client in some)
-        timeline = laid_out[part].row(rows[part].tolist().index(client))
-        alone = plain.transfers(
+        timeline = row_of(laid_out[part], rows[part].tolist().index(client))
+        alone = row_of(plain.transfers(
             clients[[client]], Direction.UP, start_s[:1], bit[:1] / multiple[client],
             power.take(np.array([0])),
-        )[-1][1].row(0)  # fmt: skip
+        )[-1][1], 0)  # fmt: skip
 
-        assert timeline.end_s == alone.end_s
+        assert timeline.end_s == pytest.approx(alone.end_s, rel=1e-12)
         assert timeline.is_complete == alone.is_complete == (client != 4)
         if timeline.is_complete:
             assert timeline.progress[-1] == bit[client]

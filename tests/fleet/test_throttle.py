@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from fleetsim.contracts import ModelCost, Work, WorkKind
 from fleetsim.counts import Batching
 from fleetsim.fleet.population import Fleet
-from fleetsim.fleet.timeline import Timeline
 from tests.fleet.made_fleets import fleet_of
+from tests.fleet.one_timeline import Timeline, row_of
 
 T2 = ("t2.small", "t2.medium", "t2.large", "t2.xlarge")
 ALL_FOUR = dict.fromkeys(T2, 0.25)
@@ -33,7 +33,7 @@ def laid_out(fleet, work=TRAIN, start_s=0.0, client=0) -> tuple[Timeline, float]
     clients, at_s = ONE + client, np.array([start_s])
     begin = fleet.throttle.rested(clients, fleet.throttle.initial()[clients], np.zeros(1), at_s)
     timelines = fleet.computations(clients, at_s, begin, COST, work, batching=Batching(10**9))
-    return timelines.row(0), float(timelines.progress[0, -1])
+    return row_of(timelines, 0), float(timelines.progress[0, -1])
 
 
 def client_of(fleet: Fleet, device: str) -> int:

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetsim.fleet.energy import beyond_tails
-from fleetsim.fleet.timeline import Timeline
 from tests.fleet.alone import beyond_tail, side_by_side
+from tests.fleet.one_timeline import Timeline, row_of
 
 segments = st.lists(
     st.tuples(st.floats(0.01, 50.0), st.floats(0.0, 30.0), st.floats(0.0, 9.0)), max_size=40
@@ -49,7 +49,7 @@ def test_energy_and_progress_side_by_side_are_those_alone(alone, share):
     assert rows.progress_until(t_s).tolist() == [
         timeline.progress_until(at_s) for timeline, at_s in zip(alone, t_s.tolist(), strict=True)
     ]
-    assert all(same(rows.row(i), timeline) for i, timeline in enumerate(alone))
+    assert all(same(row_of(rows, i), timeline) for i, timeline in enumerate(alone))
 
 
 @pytest.mark.slow
@@ -60,7 +60,9 @@ def test_tails_side_by_side_are_those_alone(alone, tail_w, share):
     relieved = beyond_tails(rows, np.full(len(alone), tail_w), paid_until_s)
 
     for index, timeline in enumerate(alone):
-        assert same(relieved.row(index), beyond_tail(timeline, tail_w, paid_until_s[index].item()))
+        assert same(
+            row_of(relieved, index), beyond_tail(timeline, tail_w, paid_until_s[index].item())
+        )
 
 
 @given(

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from fleetsim.fleet.devices.figures import Figure
+from fleetsim.fleet.devices.figures import ExactFigure, Figure
 from tests.settings_walk import all_classes, declaring, leaves, numbers
 
 MOST = 1e15
@@ -17,8 +17,8 @@ BEYOND = {
 """Numbers that may be larger than `MOST`, and why."""
 WRITTEN = ("fleetsim.record.", "fleetsim.studies.search.trials")
 """Packages of the classes that fleetsim itself writes: counts of past events."""
-WITHOUT = {Figure}
-"""Parent of figures: its subclasses give the range of a quantity."""
+WITHOUT = {Figure, ExactFigure}
+"""Figures of any quantity: their parameter gives the range of one."""
 
 FIELDS = [
     pytest.param(owner, name, id=f"{owner.__name__}.{name}")
@@ -38,7 +38,7 @@ def limits(constraints: tuple[object, ...], names: tuple[str, ...]) -> list[floa
 def test_a_number_has_a_range(owner, name):
     bare = WITHOUT & {leaf for leaf, _ in leaves(owner.model_fields[name].annotation, ())}
     assert not bare, (
-        f"{owner.__name__}.{name}: takes a figure of any quantity; take or add a subclass of Figure"
+        f"{owner.__name__}.{name}: takes a figure of any quantity; take or add a Figure"
         " in fleetsim.fleet.devices.figures with the range of this one"
     )
     where = f"{owner.__module__}.{owner.__name__}.{name}"

@@ -9,8 +9,8 @@ from fleetsim.contracts import ModelCost, Work, WorkKind
 from fleetsim.counts import Batching
 from fleetsim.fleet.devices.compute import unloaded_s
 from fleetsim.fleet.devices.profile import load_device
-from fleetsim.fleet.timeline import Timeline
 from tests.fleet.alone import compute_timeline
+from tests.fleet.one_timeline import Timeline
 
 # ResNet-18 for 32 x 32 images: 0.5554 GMAC forward, 11.17 M parameters.
 RESNET18 = ModelCost({"conv": 1.1108e9}, 11_170_000, 44_700_000, num_layers=21)

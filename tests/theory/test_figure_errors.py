@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 from fleetsim.contracts import FloatArray
+from fleetsim.fleet.devices.figures import PowerFigure
 from fleetsim.fleet.devices.uncertainty import FigureErrors
 from tests.theory.intervals import (
     assert_distributed,
@@ -19,7 +20,8 @@ SIZE = 60_000
 def factors(seed: int = 1, *, sd: float = 0.3, key: str = "power.idle_awake_w") -> FloatArray:
     """Factors of one figure in many devices; half of the devices have it inferred."""
     errors = FigureErrors(seed, inferred=sd, measured=0.05)
-    return np.array([errors.factor("device", f"d{n}", key, is_inferred=True) for n in range(SIZE)])
+    figure = PowerFigure(value=1.0, source="test", inferred=True)
+    return np.array([errors.factor("device", f"d{n}", key, figure) for n in range(SIZE)])
 
 
 @pytest.mark.slow
@@ -36,11 +38,9 @@ def test_factors_are_log_normal_with_the_stated_spread(sd):
 
 def test_the_mark_of_a_figure_decides_its_spread():
     errors = FigureErrors(1, inferred=0.3, measured=0.05)
+    figure = PowerFigure(value=1.0, source="test")
     measured = np.array(
-        [
-            errors.factor("device", f"d{n}", "wifi.receive_w", is_inferred=False)
-            for n in range(20_000)
-        ]
+        [errors.factor("device", f"d{n}", "wifi.receive_w", figure) for n in range(20_000)]
     )
 
     assert_mean(np.log(measured) ** 2, 0.05**2, 2.0 * 0.05**4, within=0.05)

@@ -78,6 +78,7 @@ def trace_from(tables: list[list[tuple[bool, bool, bool, float]]]) -> Trace:
         charging=charging,
         unmetered=unmetered,
         load=load,
+        ram_byte=np.zeros(load.size, dtype=np.int64),
     )
 
 

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from fleetsim.fleet.devices.profile import load_device, load_radio
-from fleetsim.validation import boards, channel, measurements, radio
-from fleetsim.validation.devices import board_training
+from fleetsim.validation import board_training, boards, channel, measurements, radio
 
 
 def assert_minimum(squares: Callable[[np.ndarray], float], minimum: np.ndarray) -> None:

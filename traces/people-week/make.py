@@ -231,6 +231,7 @@ def generate(num_users: int = NUM_USERS, seed: int = SEED) -> Trace:
         charging=charging,
         unmetered=unmetered,
         load=load,
+        ram_byte=np.zeros(times_s.size, dtype=np.int64),
     )
 
 

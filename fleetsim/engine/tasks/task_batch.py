@@ -306,7 +306,7 @@ def _until_lost(
     """
     while True:
         laid_out = lay_out(lost_at_s)
-        if state.fleet.links is None or not state.fleet.batteries.has_any:
+        if state.fleet.access.shared is None or not state.fleet.batteries.has_any:
             return laid_out
         empty_s = np.full(lost_at_s.size, np.inf)
         for at, timelines in laid_out:

@@ -17,7 +17,6 @@ from fleetsim.fleet.batteries.base import (
     Phases,
     WatchRequest,
 )
-from fleetsim.fleet.timeline import Timeline
 from fleetsim.fleet.traces.periodic import Schedule
 
 
@@ -71,17 +70,19 @@ class PlainBatteries(Batteries):
         is_plain = ~is_charging & (change_s >= until_s) & (after_j >= floor_j)
         level_j[rows] = after_j
         for at in (~is_plain).nonzero()[0].tolist():
-            level_j[rows[at]], met_s = walk_battery(
+            row = rows[at]
+            level_j[row], met_s = walk_battery(
                 float(before_j[at]),
                 float(self.capacity_j[clients[at]]),
                 float(floor_j[at]),
-                timelines.row(int(rows[at])),
+                timelines.edges_s[row],
+                timelines.power_w[row],
                 float(idle_w[at]),
                 self._charging_steps(int(clients[at]), float(change_s[at]), bool(is_charging[at])),
                 float(until_s[at]),
             )
             if not is_safe[at]:
-                empty_s[rows[at]] = met_s
+                empty_s[row] = met_s
         return charge._replace(level_j=level_j), empty_s
 
     def watch(self, request: WatchRequest) -> LevelWatch:
@@ -174,20 +175,22 @@ def walk_battery(
     level_j: float,
     capacity_j: float,
     floor_j: float,
-    timeline: Timeline,
+    edges_s: FloatArray,
+    power_w: FloatArray,
     idle_w: float,
     charging: Iterator[tuple[float, float]],
     until_s: float,
 ) -> tuple[float, float]:
     """Return the level at `until_s`, and when it meets the floor (inf: never), where a walk ends.
 
-    The level begins at or above `floor_j`. The power of the phase and `idle_w` drain the battery;
-    `charging` has consecutive (until_s, charging power in W) from the phase's start on.
+    The level begins at or above `floor_j`. A phase, of so much power between its edges [m+1], and
+    `idle_w` drain the battery; `charging` has consecutive (until_s, charging power in W) from the
+    phase's start on.
     """
-    now_s = timeline.start_s
+    now_s = float(edges_s[0])
     change_s, charge_w = next(charging)
-    for edge_s, power_w in zip(timeline.edges_s[1:], timeline.power_w, strict=True):
-        drain_w = float(power_w) + idle_w
+    for edge_s, phase_w in zip(edges_s[1:], power_w, strict=True):
+        drain_w = float(phase_w) + idle_w
         segment_end_s = min(float(edge_s), until_s)
         while now_s < segment_end_s:
             while change_s <= now_s:

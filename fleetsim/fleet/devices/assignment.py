@@ -12,7 +12,6 @@ import dataclasses
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -42,12 +41,10 @@ def file_names(name: str) -> tuple[str, ...]:
     return market.PHONES if name == MARKET else (name,)
 
 
-def load_devices(
-    name: str, *, beside: Path | None = None, files: HardwareFiles | None = None
-) -> tuple[DeviceProfile, ...]:
+def load_devices(name: str, *, files: HardwareFiles | None = None) -> tuple[DeviceProfile, ...]:
     """Return the profiles of a name in `fleet.devices`: one, or those of the market."""
     if name != MARKET:
-        return (load_device(name, beside=beside, files=files),)
+        return (load_device(name, files=files),)
     return tuple(
         dataclasses.replace(load_device(phone, files=files), name=f"{MARKET}:{phone}")
         for phone in market.PHONES

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeGuard
+from typing import Any, Literal, TypeGuard, cast
 
 from fleetsim import bundled
 from fleetsim.errors import DataError
@@ -36,68 +36,64 @@ class HardwareFiles:
     read is no part of a scenario's value.
     """
 
+    beside: Path | None = field(default=None, compare=False)
+    """Folder from which relative paths count first: that of the scenario."""
     errors: FigureErrors | None = field(default=None, compare=False)
     """Errors that the figures have; None: they are as in the files."""
     _documents: dict[Path, Document] = field(default_factory=dict, compare=False, repr=False)
-    _devices: dict[Path, DeviceFile] = field(default_factory=dict, compare=False, repr=False)
-    _radios: dict[Path, RadioFile] = field(default_factory=dict, compare=False, repr=False)
-    _drawn: dict[Path, tuple[DrawnFigure, ...]] = field(
+    _checked: dict[Path, tuple[DeviceFile | RadioFile, tuple[DrawnFigure, ...]]] = field(
         default_factory=dict, compare=False, repr=False
     )
 
     def with_errors(self, errors: FigureErrors) -> HardwareFiles:
         """Return the same files, as they were read, with errors of their figures."""
-        return HardwareFiles(errors, self._documents)
+        return HardwareFiles(self.beside, errors, self._documents)
 
-    def device(self, path: Path) -> DeviceFile:
-        """Return the content of a device file, with what it extends."""
-        return self._checked(DeviceFile, path, self._devices)
+    def device(self, name: str) -> tuple[Path, DeviceFile]:
+        """Return path and content of a device file by its bundled name or path, and of its base."""
+        path = self._find("devices", name)
+        return path, self._content(DeviceFile, path)[0]
 
-    def radio(self, path: Path) -> RadioFile:
-        """Return the content of a radio file."""
-        return self._checked(RadioFile, path, self._radios)
+    def radio(self, name: str) -> tuple[Path, RadioFile]:
+        """Return path and content of a radio file by its bundled name or path."""
+        path = self._find("radios", name)
+        return path, self._content(RadioFile, path)[0]
 
-    def _checked(self, schema: type[FileT], path: Path, files: dict[Path, FileT]) -> FileT:
-        key = _place(path)
-        if key not in files:
+    def file(self, kind: HardwareKind, name: str) -> DeviceFile | RadioFile:
+        """Return the content of a device or radio file by its bundled name or path."""
+        return self.device(name)[1] if kind == "devices" else self.radio(name)[1]
+
+    def drawn(self, kind: HardwareKind, name: str) -> tuple[DrawnFigure, ...]:
+        """Return the figures with errors of a file by its bundled name or path."""
+        schema: type[DeviceFile | RadioFile] = DeviceFile if kind == "devices" else RadioFile
+        return self._content(schema, self._find(kind, name))[1]
+
+    def _find(self, kind: HardwareKind, name: str) -> Path:
+        path = bundled.find(kind, name, beside=self.beside)
+        if path is None:
+            raise DataError(f"{kind[:-1]} {quoted(name)}: {bundled.not_found(kind, name)}")
+        return path
+
+    def _content(self, schema: type[FileT], path: Path) -> tuple[FileT, tuple[DrawnFigure, ...]]:
+        # A link keeps its own name, after which the device is called.
+        key = path.parent.resolve() / path.name
+        if key not in self._checked:
             document = extended = self._document(path)
             if schema is DeviceFile:
                 document = read_device(path, self._document)
             file = check(schema, document, DataError)
+            drawn: tuple[DrawnFigure, ...] = ()
             if self.errors is not None:
                 origin = partial(_origin, path, document, extended_path(extended))
-                file, self._drawn[key] = self.errors.of(path.stem, file, origin)
-            files[key] = file
-        return files[key]
-
-    def file(self, kind: HardwareKind, name: str) -> DeviceFile | RadioFile:
-        """Return the content of a device or radio file by its bundled name or path."""
-        path = find_hardware(kind, name)
-        return self.device(path) if kind == "devices" else self.radio(path)
-
-    def drawn(self, kind: HardwareKind, name: str) -> tuple[DrawnFigure, ...]:
-        """Return the figures with errors of a file by its bundled name or path."""
-        self.file(kind, name)
-        return self._drawn.get(_place(find_hardware(kind, name)), ())
+                file, drawn = self.errors.of(path.stem, file, origin)
+            self._checked[key] = file, drawn
+        return cast(tuple[FileT, tuple[DrawnFigure, ...]], self._checked[key])
 
     def _document(self, path: Path) -> Document:
         key = path.resolve()
         if key not in self._documents:
             self._documents[key] = _read(path)
         return self._documents[key]
-
-
-def find_hardware(kind: HardwareKind, name: str, beside: Path | None = None) -> Path:
-    """Return the path of a device or radio file by its bundled name or path."""
-    path = bundled.find(kind, name, beside=beside)
-    if path is None:
-        raise DataError(f"{kind[:-1]} {quoted(name)}: {bundled.not_found(kind, name)}")
-    return path
-
-
-def _place(path: Path) -> Path:
-    """Return the absolute path; a link keeps its own name, after which the device is called."""
-    return path.parent.resolve() / path.name
 
 
 def _origin(path: Path, document: Document, extended: Path | None, figure: str) -> str:

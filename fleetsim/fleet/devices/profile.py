@@ -7,13 +7,12 @@ user's own; `fleetsim.fleet.devices.profile_files` has the schema.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from fleetsim import bundled, units
 from fleetsim.errors import DataError
 from fleetsim.fleet.devices.credits import CreditProfile
 from fleetsim.fleet.devices.figures import Figure, figures
-from fleetsim.fleet.devices.hardware_files import HardwareFiles, find_hardware
+from fleetsim.fleet.devices.hardware_files import HardwareFiles
 from fleetsim.fleet.devices.profile_files import (
     Backend,
     ComputeFile,
@@ -65,15 +64,8 @@ class WifiProfile:
 
 
 @dataclass(frozen=True, slots=True)
-class WiredProfile:
-    """A cable."""
-
-    bit_per_s: float
-
-
-@dataclass(frozen=True, slots=True)
 class DeviceProfile:
-    """One model of hardware. Exactly one of `wifi` and `wired` is not None."""
+    """One model of hardware. Exactly one of `wifi` and `wired_bit_per_s` is not None."""
 
     name: str
     """Stem of the file, such as `pixel-6`; `reproduction:STEM` where `reproduction` is set."""
@@ -82,7 +74,8 @@ class DeviceProfile:
     compute: ComputeProfile
     power: PowerProfile
     wifi: WifiProfile | None
-    wired: WiredProfile | None
+    wired_bit_per_s: float | None
+    """Rate of its cable, both ways; None: it is wireless."""
     battery_j: float | None
     """Full battery; None: mains powered."""
     ram_byte: int
@@ -99,7 +92,7 @@ class DeviceProfile:
 
 @dataclass(frozen=True, slots=True)
 class AmplifierProfile:
-    """Power amplifier of a radio, see `fleetsim.fleet.network.radios.power`."""
+    """Power amplifier of a radio, see `fleetsim.fleet.network.radio_power`."""
 
     max_dbm: float
     """Highest transmit power of the device class; the radio's transmit figures hold for it."""
@@ -147,18 +140,15 @@ def reproduction_names() -> list[str]:
     return [name for name in bundled.names("devices") if name.startswith(_REPRODUCTIONS)]
 
 
-def load_device(
-    name: str, *, beside: Path | None = None, files: HardwareFiles | None = None
-) -> DeviceProfile:
+def load_device(name: str, *, files: HardwareFiles | None = None) -> DeviceProfile:
     """Return the profile of a device by its bundled name or the path of its file.
 
-    A relative path counts from the folder `beside` first; without `files` the file is read now.
+    Without `files` the file is read now.
 
     >>> load_device("jetson-nano-cpu").power.idle_awake_w
     2.1
     """
-    path = find_hardware("devices", name, beside)
-    file = (files or HardwareFiles()).device(path)
+    path, file = (files or HardwareFiles()).device(name)
     numbers = dict(figures(file))
     wifi, wired, battery = file.wifi, file.wired, file.battery
     return DeviceProfile(
@@ -168,7 +158,7 @@ def load_device(
         compute=_compute(file.compute),
         power=PowerProfile(**{key: figure.value for key, figure in file.power}),
         wifi=None if wifi is None else WifiProfile(wifi.receive_w.value, wifi.transmit_w.value),
-        wired=None if wired is None else WiredProfile(wired.bit_per_s.value),
+        wired_bit_per_s=None if wired is None else wired.bit_per_s.value,
         battery_j=None
         if battery is None
         else units.battery_j(battery.capacity_mah.value, battery.nominal_v.value),
@@ -183,11 +173,9 @@ def load_device(
     )
 
 
-def load_radio(
-    name: str, *, beside: Path | None = None, files: HardwareFiles | None = None
-) -> RadioProfile:
+def load_radio(name: str, *, files: HardwareFiles | None = None) -> RadioProfile:
     """Return the profile of a radio whose file states its own power; arguments as `load_device`."""
-    path, file = _read_radio(name, beside, files)
+    path, file = (files or HardwareFiles()).radio(name)
     if file.receive is None or file.transmit is None:
         raise DataError(
             f"{path}: leaves its power to the device's Wi-Fi, so it serves on unmetered networks "
@@ -204,7 +192,6 @@ def wifi_radio(
     profile: DeviceProfile,
     name: str = "wifi",
     *,
-    beside: Path | None = None,
     files: HardwareFiles | None = None,
     top_bit_per_s: float = 0.0,
 ) -> RadioProfile:
@@ -216,9 +203,9 @@ def wifi_radio(
     `full_mbit_per_s` of the file, the radio is on the air all the time at this rate instead. So it
     never draws more than the device's watts. Any other radio is loaded by `load_radio`.
     """
-    path, file = _read_radio(name, beside, files)
+    path, file = (files or HardwareFiles()).radio(name)
     if file.power_from == "radio":
-        return load_radio(name, beside=beside, files=files)
+        return load_radio(name, files=files)
     if profile.wifi is None:
         raise DataError(
             f"{path}: leaves its power to the device's Wi-Fi, and device {quoted(profile.name)} "
@@ -283,7 +270,7 @@ def _radio(
     )
 
 
-def _value_or(figure: Figure | None, missing: float) -> float:
+def _value_or(figure: Figure[float] | None, missing: float) -> float:
     return missing if figure is None else figure.value
 
 
@@ -307,10 +294,3 @@ def _skin(file: ThermalFile) -> SkinProfile:
         for figure in (file.resistance_k_per_w, file.time_constant_s)
     )
     return SkinProfile(file.threshold_c.values, file.clock_fraction.values, resistance, tau_s)
-
-
-def _read_radio(
-    name: str, beside: Path | None, files: HardwareFiles | None
-) -> tuple[Path, RadioFile]:
-    path = find_hardware("radios", name, beside)
-    return path, (files or HardwareFiles()).radio(path)

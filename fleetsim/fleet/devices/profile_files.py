@@ -271,7 +271,7 @@ class AmplifierFile(Settings):
     max_dbm: figures.DbmFigure
     """Highest transmit power of the device class. The transmit figures are taken to hold for it,
     and no scenario sets more."""
-    efficiency: figures.EfficiencyFigure
+    efficiency: figures.ShareFigure
     """Emitted power divided by the power that the transmit chain takes for it, at `max_dbm`."""
     full_mbit_per_s: figures.MbitPerSFigure
     """Rate at which the radio of the transmit figures is on the air all the time."""

@@ -9,9 +9,9 @@ A figure x with the standard deviation s of its mark (inferred or measured), or 
 Then x' is clipped to the range of its quantity. z depends on the seed, the file in which the figure
 is written and the figure's key path, and on nothing else. A figure of 0 stays 0.
 
-Some figures are exact by their nature, and no error is drawn of them (`_EXACT`); nor of any figure
-of a reproduction, which has the values of its publication by definition. docs/devices.md (Doubt
-about the figures) explains each.
+No error is drawn of figures that are exact by their nature (`ExactFigure`), of settings of
+firmware, and of any figure of a reproduction, which has the values of its publication by
+definition. docs/devices.md (Doubt about the figures) explains each.
 """
 
 from __future__ import annotations
@@ -22,33 +22,11 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Literal, TypeVar, cast
 
-from annotated_types import Ge, Le
-
 from fleetsim import rng
-from fleetsim.fleet.devices.figures import (
-    CreditsFigure,
-    DbmFigure,
-    EfficiencyFigure,
-    Figure,
-    GibFigure,
-    LaunchCreditsFigure,
-    LogSd,
-    ModulationFigure,
-    PeakFigure,
-    VoltFigure,
-    figures,
-)
+from fleetsim.fleet.devices.figures import ExactFigure, Figure, LogSd, ShareFigure, figures
 from fleetsim.fleet.devices.profile_files import DeviceFile, RadioFile
 from fleetsim.schema.key_conditions import INFERRED_FIGURES, MEASURED_FIGURES, by_key
 from fleetsim.settings import Settings
-
-_EXACT = (
-    *(GibFigure, CreditsFigure, LaunchCreditsFigure, VoltFigure),
-    *(DbmFigure, ModulationFigure, PeakFigure),
-)
-"""Figures of which no error is drawn: sizes that are sold in steps, terms of a contract, a
-convention, limits of a standard, and a number for display; nor of counts and settings of firmware,
-which are no `Figure`."""
 
 Hardware = Literal["device", "radio"]
 FileT = TypeVar("FileT", bound=DeviceFile | RadioFile)
@@ -104,23 +82,15 @@ class FigureErrors:
     measured: float
     """The same of the other figures."""
 
-    def factor(
-        self,
-        hardware: Hardware,
-        origin: str,
-        figure: str,
-        *,
-        is_inferred: bool,
-        log_sd: float | None = None,
-    ) -> float:
-        """Return the factor by which the figure at a key path is off.
+    def factor(self, hardware: Hardware, origin: str, key: str, figure: Figure[float]) -> float:
+        """Return the factor by which a figure at a key path is off.
 
         `origin` is the stem of the file that states it; a `log_sd` that it states itself replaces
         that of its mark, unless that is 0.
         """
-        of_mark = self.inferred if is_inferred else self.measured
-        sd = of_mark if log_sd is None or of_mark == 0.0 else log_sd
-        z = rng.stream(self.seed, f"{hardware} figure/{origin}/{figure}").standard_normal()
+        of_mark = self.inferred if figure.inferred else self.measured
+        sd = of_mark if figure.log_sd is None or of_mark == 0.0 else figure.log_sd
+        z = rng.stream(self.seed, f"{hardware} figure/{origin}/{key}").standard_normal()
         return math.exp(sd * float(z))
 
     def of(
@@ -137,9 +107,7 @@ class FigureErrors:
         for key, figure in uncertain_figures(file):
             if (self.inferred if figure.inferred else self.measured) == 0.0:
                 continue
-            factor = self.factor(
-                hardware, origin(key), key, is_inferred=figure.inferred, log_sd=figure.log_sd
-            )
+            factor = self.factor(hardware, origin(key), key, figure)
             drawn[key] = DrawnFigure(
                 hardware=hardware,
                 name=name,
@@ -154,31 +122,31 @@ class FigureErrors:
         return _with_values(file, drawn), tuple(drawn.values())
 
 
-def uncertain_figures(file: DeviceFile | RadioFile) -> Iterator[tuple[str, Figure]]:
+def uncertain_figures(file: DeviceFile | RadioFile) -> Iterator[tuple[str, Figure[float]]]:
     """Yield the figures of a file that can have an error, with their key paths."""
     if isinstance(file, DeviceFile) and file.reproduction is not None:
         return
     for key, figure in figures(file):
-        if isinstance(figure, Figure) and not isinstance(figure, _EXACT) and figure.value != 0.0:
+        if isinstance(figure, ExactFigure) or not isinstance(figure, Figure):
+            continue
+        if figure.value != 0.0:
             yield key, figure
 
 
-def off_by(figure: Figure, factor: float) -> float:
+def off_by(figure: Figure[float], factor: float) -> float:
     """Return the value of a figure that is off by a factor, in the range of its quantity."""
     value = figure.value * factor
-    if isinstance(figure, EfficiencyFigure):
+    if isinstance(figure, ShareFigure):
         value /= 1.0 - figure.value + value
     low, high = _range_of(type(figure))
     return min(max(value, low), high)
 
 
 @cache
-def _range_of(quantity: type[Figure]) -> tuple[float, float]:
+def _range_of(quantity: type[Figure[float]]) -> tuple[float, float]:
     """Return the least and the greatest value that the schema of a quantity takes."""
-    limits = quantity.model_fields["value"].metadata
-    low: Any = next(limit.ge for limit in limits if isinstance(limit, Ge))
-    high: Any = next(limit.le for limit in limits if isinstance(limit, Le))
-    return low, high
+    limits = quantity.model_json_schema()["properties"]["value"]
+    return limits["minimum"], limits["maximum"]
 
 
 def _cut_sleep(file: RadioFile, drawn: dict[str, DrawnFigure]) -> None:

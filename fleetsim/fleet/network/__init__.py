@@ -9,7 +9,7 @@
 - `transfer`: Transfers of bits over rates that change from step to step, exact across edges.
 - `transport`: Connection set-up and TCP slow start, as caps on a transfer's rate over time.
 - `sharing`: Links that several clients share.
-- `radios`: Radios of clients, and the power that they draw.
+- `radio_power`: Power of a busy radio by the rate of its transfer and by the power that it emits.
 - `arrivals`: Uploads that a scenario forces to be lost.
 - `direction`: Direction of a transfer between the server and a client.
 - `fleet_radios`: Radios of a fleet, by device and network.

@@ -16,8 +16,8 @@ from fleetsim.fleet.devices.profile import RadioProfile
 from fleetsim.fleet.network.arrivals import Arrivals, build_arrivals
 from fleetsim.fleet.network.channels.settings import ChangingRates, TransferSettings
 from fleetsim.fleet.network.direction import ROW, Direction
-from fleetsim.fleet.network.radios.power import RadioPower
-from fleetsim.fleet.network.transfer import Demands, RateSteps, TransferRequests, multiplied
+from fleetsim.fleet.network.radio_power import RadioPower
+from fleetsim.fleet.network.transfer import Demands, RateSteps, TransferRequests
 from fleetsim.fleet.network.transport import RateCaps
 from fleetsim.fleet.network.wireless.cell import Cell
 from fleetsim.fleet.network.wireless.wifi import WifiSettings
@@ -97,15 +97,16 @@ class Channel:
         if not ((bit > 0.0) & (bit < math.inf)).all():
             raise ValueError(f"a transfer needs a finite number of bits > 0, got {bit}")
         requests = TransferRequests(
-            clients, direction, start_s, start_s + self.give_up_s, bit, power, caps
+            clients,
+            direction,
+            start_s,
+            start_s + self.give_up_s,
+            bit,
+            power,
+            caps,
+            None if self.multiple is None else self.multiple[clients],
         )
-        if self.multiple is None:
-            return self._lay_out(requests, on_wifi)
-        multiple = self.multiple[clients]
-        return multiplied(self._lay_out(requests.divided(multiple), on_wifi), multiple, bit)
-
-    def _lay_out(self, requests: TransferRequests, on_wifi: BoolArray | None) -> TimelineGroups:
-        rate_bit_per_s = self._steady(requests.clients, requests.direction, on_wifi)
+        rate_bit_per_s = self._steady(clients, direction, on_wifi)
         changes = np.isnan(rate_bit_per_s)
         steady = (~changes).nonzero()[0]
         laid_out: TimelineGroups = []
@@ -131,23 +132,30 @@ class Channel:
         moment on; a single rate that never ends if no client's rate changes.
         """
         fixed_bit_per_s = self._steady(clients, direction, on_wifi)
-        is_steady = not np.isnan(fixed_bit_per_s).any()
+        num_steps = num_blocks if np.isnan(fixed_bit_per_s).any() else 1
         band_bit_per_s = self._steady_band(clients, direction, fixed_bit_per_s, on_wifi)
 
         def rates_from(rows: IntArray, t_s: FloatArray) -> RateSteps:
             self._check(clients[rows], t_s)
-            fixed = fixed_bit_per_s[rows]
-            if is_steady:
-                edges_s = np.array([t_s, np.full(rows.size, np.inf)]).T
-                band = band_bit_per_s[rows, np.newaxis]
-                steps = RateSteps(edges_s, fixed[:, np.newaxis], band)
-            else:
+            edges_s = np.full((rows.size, num_steps + 1), np.inf)
+            edges_s[:, 0] = t_s
+            fixed, band = (
+                np.repeat(rate_bit_per_s[rows, np.newaxis], num_steps, axis=1)
+                for rate_bit_per_s in (fixed_bit_per_s, band_bit_per_s)
+            )
+            steps = RateSteps(edges_s, fixed, band)
+            at = np.isnan(fixed[:, 0]).nonzero()[0]
+            if at.size:
                 assert self.changing is not None
-                steps = self.changing.steps_from(clients[rows], direction, t_s, num_blocks, fixed)
+                changing = self.changing.steps_from(
+                    clients[rows[at]], direction, t_s[at], num_steps
+                )
+                for column, theirs in zip(steps, changing, strict=True):
+                    column[at] = theirs
             if self.multiple is None:
                 return steps
             factor = self.multiple[clients[rows], np.newaxis]
-            return RateSteps(steps[0], steps[1] * factor, steps[2] * factor)
+            return RateSteps(edges_s, fixed * factor, band * factor)
 
         return rates_from
 

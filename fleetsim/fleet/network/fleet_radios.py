@@ -6,7 +6,6 @@ A link is a radio and a channel together: a Wi-Fi radio uses `fleet.wifi`, a cel
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from fleetsim.fleet.devices.hardware_files import HardwareFiles
 from fleetsim.fleet.devices.profile import DeviceProfile, RadioProfile, load_radio, wifi_radio
 from fleetsim.fleet.network.channels.settings import TransferSettings
 from fleetsim.fleet.network.direction import Direction
-from fleetsim.fleet.network.radios.power import RadioPower, power_of
+from fleetsim.fleet.network.radio_power import RadioPower, power_of
 from fleetsim.quoting import quoted
 
 _WIRED = "wired"
@@ -56,10 +55,10 @@ def build_radios(
     The channel determines the transmit power of cellular radios and their sleep between packets
     (`TransferSettings.radio_in_use`); no client on Wi-Fi is faster than `top_wifi_bit_per_s`.
     """
-    is_wireless = np.array([profile.wired is None for profile in profiles])
+    is_wireless = np.array([profile.wired_bit_per_s is None for profile in profiles])
     radios = [load_radio(_WIRED, files=files), cellular_radio(channel, files)]
     for profile in profiles:
-        if profile.wired is None:
+        if profile.wired_bit_per_s is None:
             radio = unmetered_radio(
                 profile, channel.unmetered_radio, files=files, top_bit_per_s=top_wifi_bit_per_s
             )
@@ -99,11 +98,9 @@ def cellular_radio(channel: TransferSettings, files: HardwareFiles | None = None
     return _in_use(metered_radio(channel.metered_radio, files=files), channel)
 
 
-def metered_radio(
-    name: str, *, beside: Path | None = None, files: HardwareFiles | None = None
-) -> RadioProfile:
+def metered_radio(name: str, *, files: HardwareFiles | None = None) -> RadioProfile:
     """Return the radio of a metered network; arguments as in `load_radio`."""
-    radio = load_radio(name, beside=beside, files=files)
+    radio = load_radio(name, files=files)
     if radio.network != "cellular":
         raise DataError(
             f"radio {quoted(name)}: its network is {radio.network}, and metered networks are"
@@ -116,12 +113,11 @@ def unmetered_radio(
     profile: DeviceProfile,
     name: str,
     *,
-    beside: Path | None = None,
     files: HardwareFiles | None = None,
     top_bit_per_s: float = 0.0,
 ) -> RadioProfile:
     """Return a device's radio of unmetered networks; arguments as in `wifi_radio`."""
-    radio = wifi_radio(profile, name, beside=beside, files=files, top_bit_per_s=top_bit_per_s)
+    radio = wifi_radio(profile, name, files=files, top_bit_per_s=top_bit_per_s)
     if radio.network == "wired":
         raise DataError(
             f"radio {quoted(name)}: is a cable, and device {quoted(profile.name)} is wireless;"

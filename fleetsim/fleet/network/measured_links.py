@@ -8,34 +8,26 @@ number of samples that a transfer touches, however long it takes; only these sam
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, fields
-from typing import Final, Literal
+from typing import Final
 
 import numpy as np
 
-from fleetsim import rng
 from fleetsim.contracts import FloatArray, IntArray
-from fleetsim.errors import ScenarioError
 from fleetsim.fleet.network.direction import ROW, Direction
 from fleetsim.fleet.network.transfer import RateSteps, TransferRequests, lay_out_changing
 from fleetsim.fleet.timeline import TimelineGroups
-from fleetsim.fleet.traces.followed_records import assign_shuffled
-from fleetsim.fleet.traces.network.trace import MAX_BIT_PER_S, NetTrace
+from fleetsim.fleet.traces.network.trace import NetTrace
 from fleetsim.fleet.traces.usage.trace import is_change
 from fleetsim.read_only import freeze
 from fleetsim.units import MS_PER_S
 
-NetShift = Literal["random", "none"]
-
-_MAX_STEPS: Final = 10_000_000
-"""Most steps of one transfer: its timeline has a segment for each in memory."""
 _SPARE_STEPS: Final = 2
 """Steps in addition to those that the sums of bits give, which are rounded."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Steps:
+class NetSteps:
     """Rates of one direction over K records, on one axis of milliseconds and one of bits."""
 
     begins_ms: IntArray
@@ -53,7 +45,7 @@ class _Steps:
         freeze(*(getattr(self, field.name) for field in fields(self)))
 
     @classmethod
-    def of(cls, trace: NetTrace, rates_bit_per_s: FloatArray) -> _Steps:
+    def of(cls, trace: NetTrace, rates_bit_per_s: FloatArray) -> NetSteps:
         """Return the steps of one direction of a trace, from the rate of every sample."""
         kept = np.flatnonzero(is_change(trace.offsets, (rates_bit_per_s,)))
         begins_ms = np.append(0, np.cumsum(trace.span_ms))
@@ -108,7 +100,7 @@ class _Steps:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NetLinks:
-    """Records that N clients follow; built by `build_net_links`."""
+    """Records that N clients follow; built by `TraceSettings.links_of`."""
 
     record: IntArray
     """Record of every client [N]; wired clients have one too, unused."""
@@ -116,7 +108,7 @@ class NetLinks:
     """Shift of every client's record [N]: the client is ahead of it by this time."""
     span_ms: IntArray
     """Length of every record [K]."""
-    steps: tuple[_Steps, _Steps]
+    steps: tuple[NetSteps, NetSteps]
     """Down, up."""
 
     def __post_init__(self) -> None:
@@ -129,22 +121,13 @@ class NetLinks:
         return np.asarray(self.steps[row].bit_per_s[here])
 
     def steps_from(
-        self,
-        clients: IntArray,
-        direction: Direction,
-        t_s: FloatArray,
-        num_steps: int,
-        fixed_bit_per_s: FloatArray,
+        self, clients: IntArray, direction: Direction, t_s: FloatArray, num_steps: int
     ) -> RateSteps:
         """Return rates from moments on; arguments as in `ChangingRates.steps_from`."""
         row = ROW[direction]
-        edges_s = np.full((t_s.size, num_steps + 1), np.inf)
-        edges_s[:, 0] = t_s
-        rates_bit_per_s = np.repeat(fixed_bit_per_s[:, np.newaxis], num_steps, axis=1)
-        at = np.isnan(fixed_bit_per_s).nonzero()[0]
-        here, _, lap_ms = self._places(clients[at], row, t_s[at])
-        edges_s[at], rates_bit_per_s[at] = self.steps[row].from_step(
-            self.record[clients[at]], here, lap_ms, num_steps
+        here, _, lap_ms = self._places(clients, row, t_s)
+        edges_s, rates_bit_per_s = self.steps[row].from_step(
+            self.record[clients], here, lap_ms, num_steps
         )
         return RateSteps(edges_s, rates_bit_per_s, rates_bit_per_s)
 
@@ -158,7 +141,9 @@ class NetLinks:
         laps, last_ms = np.divmod(until_ms - lap_ms, self.span_ms[record])
         num_in_lap = np.diff(steps.offsets)[record]
         most = laps * num_in_lap + steps.at(origin_ms + last_ms) - here + 1
-        needed = steps.num_touched(record, here, origin_ms + local_ms, requests.bit[rows])
+        needed = steps.num_touched(
+            record, here, origin_ms + local_ms, requests.bit_over_multiple(rows)
+        )
         return lay_out_changing(
             requests,
             rows,
@@ -183,42 +168,3 @@ def milliseconds(t_s: FloatArray) -> IntArray:
     # Rounding of the product may be off by one: the edges m / 1000 decide.
     ms -= ms / MS_PER_S > t_s
     return np.asarray(ms + ((ms + 1) / MS_PER_S <= t_s))
-
-
-def build_net_links(
-    trace: NetTrace,
-    *,
-    seed: int,
-    size: int,
-    shift: NetShift,
-    rate_scale: float,
-    up_over_down: float | None,
-    give_up_s: float,
-) -> NetLinks:
-    """Assign the records of a trace to N clients by `TraceSettings`."""
-    down_bit_per_s, up_bit_per_s = trace.down_bit_per_s * rate_scale, trace.up_bit_per_s
-    if up_over_down is not None:
-        up_bit_per_s = trace.down_bit_per_s * up_over_down
-    if up_bit_per_s is None:
-        raise ScenarioError(
-            f"fleet.channel.up_over_down: missing, and {trace.name} has no up_bit_per_s; give the"
-            " rate up over the rate down, such as 0.25"
-        )
-    up_bit_per_s = up_bit_per_s * rate_scale
-    highest = float(max(down_bit_per_s.max(), up_bit_per_s.max()))
-    if highest > MAX_BIT_PER_S:
-        raise ScenarioError(
-            f"fleet.channel.rate_scale = {rate_scale:g}: makes rates of {highest:g} bit/s, over"
-            f" {MAX_BIT_PER_S:g}; lower it"
-        )
-    laps = math.ceil(give_up_s * MS_PER_S) / trace.span_ms + 1.0
-    if float((laps * np.diff(trace.offsets)).max()) > _MAX_STEPS:
-        raise ScenarioError(
-            f"fleet.channel.give_up_s = {give_up_s:g}: spans over {_MAX_STEPS:g} samples of"
-            f" {trace.name}; lower it"
-        )
-    record = assign_shuffled(trace.num_records, size, seed=seed, purpose="network/trace")
-    draw = rng.stream(seed, "network/shift").random(size)
-    shift_ms = np.floor(draw * trace.span_ms[record]).astype(np.int64) * (shift == "random")
-    steps = _Steps.of(trace, down_bit_per_s), _Steps.of(trace, up_bit_per_s)
-    return NetLinks(record, shift_ms, trace.span_ms, steps)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.fleet.network.direction import Direction
-from fleetsim.fleet.network.radios.power import RadioPower
+from fleetsim.fleet.network.radio_power import RadioPower
 from fleetsim.fleet.network.transport import RateCaps, capped_steps
 from fleetsim.fleet.timeline import TimelineGroups, Timelines
 
@@ -50,27 +49,26 @@ class TransferRequests(NamedTuple):
     power: RadioPower
     caps: RateCaps | None = None
     """Caps of the transport protocol after each start; None: no caps."""
+    multiple: FloatArray | None = None
+    """Factor on the rates of each one's link; None: 1 for all."""
+
+    def bit_over_multiple(self, rows: IntArray) -> FloatArray:
+        """Return the bits that some of them [k] would move meanwhile without the factor."""
+        return self.bit[rows] if self.multiple is None else self.bit[rows] / self.multiple[rows]
 
     def limited(
         self, rows: IntArray, edges_s: FloatArray, rates_bit_per_s: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Return edges [k, m+1] and rates [k, m] of some of them under the transport's caps."""
+        """Return edges [k, m+1] and rates [k, m] of some of them, from those of their links.
+
+        Rates get their factor, and then the transport's caps.
+        """
+        if self.multiple is not None:
+            rates_bit_per_s = rates_bit_per_s * self.multiple[rows, np.newaxis]
         if self.caps is None:
             return edges_s, rates_bit_per_s
         start_s, caps = self.start_s[rows], self.caps.take(rows)
         return capped_steps(edges_s, rates_bit_per_s, start_s, caps)[:2]
-
-    def divided(self, multiple: FloatArray) -> TransferRequests:
-        """Return the same transfers with bits counted in `multiple` [n].
-
-        At m times the rates, b bits take as long as b / m bits do at the rates. A limit of c bit/s
-        becomes one of c / m.
-        """
-        caps = self.caps
-        if caps is not None:
-            caps = RateCaps(caps.offsets_s, caps.cap_bit_per_s / multiple[:, np.newaxis])
-        power = self.power.at_multiples(multiple)
-        return self._replace(bit=self.bit / multiple, power=power, caps=caps)
 
     def lay_out(
         self, rows: IntArray, edges_s: FloatArray, rates_bit_per_s: FloatArray
@@ -106,18 +104,6 @@ class TransferRequests(NamedTuple):
             num_segments=last,
             is_complete=is_complete,
         )
-
-
-def multiplied(laid_out: TimelineGroups, multiple: FloatArray, bit: FloatArray) -> TimelineGroups:
-    """Return transfers of `bit` / `multiple` bits as transfers of `bit` bits [n]."""
-    groups = []
-    for rows, timelines in laid_out:
-        done, factor = timelines.progress, multiple[rows, np.newaxis]
-        is_done = (done == done[:, -1:]) & timelines.is_complete[:, np.newaxis]
-        # A complete transfer has moved all bits, whatever the rounding.
-        progress = np.where(is_done, bit[rows, np.newaxis], done * factor)
-        groups.append((rows, replace(timelines, progress=progress)))
-    return groups
 
 
 def lay_out_changing(

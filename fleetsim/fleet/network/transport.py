@@ -80,10 +80,6 @@ class TcpSettings(Settings):
             rounds += 1
         return rounds
 
-    def setup_s(self, rtt_s: FloatArray) -> FloatArray:
-        """Return seconds before the first payload at these round-trip times, shape kept."""
-        return np.asarray((self.handshake_round_trips + self.request_round_trips) * rtt_s)
-
     def rate_caps(self, rtt_s: FloatArray, more_round_trips: IntArray | None = None) -> RateCaps:
         """Return caps of transfers at round-trip times [n], after further exchanges [n], if any.
 
@@ -96,7 +92,7 @@ class TcpSettings(Settings):
             float(self.receive_window_byte * BIT_PER_BYTE),
         )
         offsets_s = np.zeros((rtt_s.size, rounds + 3))
-        setup_s = self.setup_s(rtt_s)
+        setup_s = (self.handshake_round_trips + self.request_round_trips) * rtt_s
         if more_round_trips is not None:
             setup_s = setup_s + more_round_trips * rtt_s
         offsets_s[:, 1:-1] = setup_s[:, np.newaxis] + rtt_s[:, np.newaxis] * np.arange(rounds + 1)
@@ -165,29 +161,3 @@ def capped_steps(
     kept_rate = np.where(is_used, np.take_along_axis(rate, place, axis=1), 0.0)
     kept_step = np.take_along_axis(link_step, place, axis=1)
     return np.hstack([kept_s, last_s]), kept_rate, kept_step
-
-
-def transfer_s(
-    settings: TcpSettings, rtt_s: FloatArray, bit: FloatArray, rate_bit_per_s: FloatArray
-) -> FloatArray:
-    """Return seconds of transfers over links of constant rates, in closed form.
-
-    W0 is the first window, T the round-trip time, J the number of rounds whose cap is below the
-    rate of the link. J rounds move W0 (2^J - 1). A larger transfer continues at min(rate, receive
-    window / T); a smaller one ends in round j = floor(log2(S / W0 + 1)). All arrays are [n].
-    """
-    first_bit, rounds = settings.initial_window_bit, settings.num_rounds
-    last_window_bit = float(settings.receive_window_byte * BIT_PER_BYTE)
-    # Rounds in which the window, not the link, is the limit: W0 2^j < rate * T.
-    pipe_bit = rate_bit_per_s * rtt_s
-    limited = np.ceil(np.log2(np.maximum(pipe_bit / first_bit, 1.0)))
-    limited = np.minimum(limited, rounds)
-    ramp_bit = first_bit * (_GROWTH**limited - 1.0)
-    # log2 may round to a neighbouring round at a border, where both give the same time.
-    whole = np.minimum(np.floor(np.log2(bit / first_bit + 1.0)), limited)
-    in_round_bit = bit - first_bit * (_GROWTH**whole - 1.0)
-    within_s = rtt_s * (whole + in_round_bit / (first_bit * _GROWTH**whole))
-    with np.errstate(divide="ignore"):
-        steady_bit_per_s = np.minimum(rate_bit_per_s, last_window_bit / rtt_s)
-    beyond_s = rtt_s * limited + (bit - ramp_bit) / steady_bit_per_s
-    return np.asarray(settings.setup_s(rtt_s) + np.where(bit <= ramp_bit, within_s, beyond_s))

@@ -26,30 +26,17 @@ class ByUsageSettings(Settings):
 
     kind: Literal["by-usage"] = "by-usage"
 
-    def can_be_on(self, *, has_usage: bool) -> tuple[bool, bool]:
-        """Return whether some wireless client can ever be on (Wi-Fi, the cellular network)."""
-        # Usage records are not read, and with them both are possible.
-        return True, has_usage
-
 
 class CellularSettings(Settings):
     """Every wireless client is on the cellular network, always."""
 
     kind: Literal["cellular"] = "cellular"
 
-    def can_be_on(self, *, has_usage: bool) -> tuple[bool, bool]:
-        """Return whether some wireless client can ever be on (Wi-Fi, the cellular network)."""
-        return False, True
-
 
 class WifiOnlySettings(Settings):
     """Every wireless client is on Wi-Fi, always."""
 
     kind: Literal["wifi"] = "wifi"
-
-    def can_be_on(self, *, has_usage: bool) -> tuple[bool, bool]:
-        """Return whether some wireless client can ever be on (Wi-Fi, the cellular network)."""
-        return True, False
 
 
 class MixedSettings(Settings):
@@ -58,10 +45,6 @@ class MixedSettings(Settings):
     kind: Literal["mixed"] = "mixed"
     cellular_fraction: Annotated[float, Field(ge=0.0, le=1.0)]
     """Probability that a client is on the cellular network; the others are on Wi-Fi."""
-
-    def can_be_on(self, *, has_usage: bool) -> tuple[bool, bool]:
-        """Return whether some wireless client can ever be on (Wi-Fi, the cellular network)."""
-        return self.cellular_fraction < 1.0, self.cellular_fraction > 0.0
 
 
 NetworkSettings = Annotated[
@@ -75,6 +58,18 @@ def in_force(network: NetworkSettings | None, *, has_usage: bool) -> NetworkSett
     if network is not None:
         return network
     return ByUsageSettings() if has_usage else CellularSettings()
+
+
+def can_be_on(network: NetworkSettings, *, has_usage: bool) -> tuple[bool, bool]:
+    """Return whether some wireless client can ever be on (Wi-Fi, the cellular network)."""
+    match network:
+        case ByUsageSettings():
+            # Usage records are not read, and with them both are possible.
+            return True, has_usage
+        case MixedSettings(cellular_fraction=fraction):
+            return fraction < 1.0, fraction > 0.0
+    is_cellular = isinstance(network, CellularSettings)
+    return not is_cellular, is_cellular
 
 
 def forced_networks(network: NetworkSettings, *, seed: int, is_wired: BoolArray) -> IntArray:

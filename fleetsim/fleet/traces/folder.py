@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
 
 from fleetsim import bundled
 from fleetsim.errors import DataError, ScenarioError
@@ -27,14 +28,25 @@ def plain_or_packed(path: Path) -> list[Path]:
     return [each for each in both if paths.kind_of(each) is not None]
 
 
-def readme(about: str, notes: Sequence[str], rules: str, columns: str) -> str:
-    """Return the README.md of an imported trace."""
-    listed = "".join(f"\n- {note}" for note in notes)
-    return f"""{about}
-{listed and listed + chr(10)}{rules and chr(10) + rules + chr(10)}
-{columns}
-Origin and licence: those of the source.
-"""
+def readme_of(
+    kind: Literal["Usage", "Network"],
+    name: str,
+    size: str,
+    columns: Sequence[str],
+    notes: Sequence[str],
+    rules: str,
+    form: str = "",
+) -> str:
+    """Return the README.md of a trace of these columns that was imported from a file."""
+    # Only imports need it.
+    import jinja2  # noqa: PLC0415
+
+    template = Path(__file__).with_name("readme.md.j2").read_text("utf-8")
+    source = "/".join(Path(name).parts[-2:])
+    text: str = jinja2.Template(template, keep_trailing_newline=True).render(
+        kind=kind, size=size, source=source, form=form, notes=notes, rules=rules, columns=columns
+    )
+    return text
 
 
 def csv_gz(header: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> bytes:

@@ -208,8 +208,7 @@ def _import_table(source: Path, dest: Path, options: ImportOptions) -> tuple[str
         layout=layout,
     )
     rules = _rules(rate_table.__doc__)
-    write_net_imported(read.trace, dest, TABLE, read.notes, rules)
-    return read.notes
+    return write_net_imported(read.trace, dest, TABLE, read.notes, rules)
 
 
 def _rules(docstring: str | None) -> str:

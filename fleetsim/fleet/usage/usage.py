@@ -8,9 +8,8 @@ is drawn from an addressed stream, so it does not depend on the number of client
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,11 +19,11 @@ from fleetsim import rng
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
 from fleetsim.fleet.columns import Columns
 from fleetsim.fleet.devices.profile_files import DeviceKind
-from fleetsim.fleet.network.wifi_or_cellular import AS_RECORDED, METERED, UNMETERED
+from fleetsim.fleet.network.wifi_or_cellular import AS_RECORDED, UNMETERED
 from fleetsim.fleet.traces.followed_records import FollowedRecords, assign_shuffled
 from fleetsim.fleet.traces.periodic import PeriodicSteps, Schedule
 from fleetsim.fleet.traces.usage.records import DAY_S, HOUR_S, MOST_UTC_OFFSET_H, Unknown
-from fleetsim.fleet.traces.usage.trace import Trace
+from fleetsim.fleet.traces.usage.trace import Trace, joined
 from fleetsim.fleet.usage.synthetic import SyntheticUsageSettings
 from fleetsim.read_only import freeze
 from fleetsim.schema import faults
@@ -250,22 +249,21 @@ def build_usage(
         days = np.floor(draw * num_days).astype(np.int64)
         shift_s = np.where(has_people & (shift == "days"), days * DAY_S, 0)
         shift_s = shift_s + np.asarray(starts_at_s, dtype=np.int64)
-    span_s, offsets, times_s, states = _records(trace)
-    row = np.where(user < 0, span_s.size - 1, user)
+    records = _ALWAYS_ON if trace is None else joined([trace, _ALWAYS_ON])
+    row = np.where(user < 0, records.num_users - 1, user)
     if forced_network is not None:
         forms = np.unique(forced_network)
-        row = row + np.searchsorted(forms, forced_network) * span_s.size
-        span_s, offsets, times_s, states = _on_networks(
-            forms.tolist(), span_s, offsets, times_s, states
-        )
-    steps, kept = PeriodicSteps.merged(row, shift_s, span_s, offsets, times_s, states.columns)
-    loads, kept_loads = PeriodicSteps.merged(row, shift_s, span_s, offsets, times_s, (states.load,))
+        row = row + np.searchsorted(forms, forced_network) * records.num_users
+        records = joined([_on_network(form, records) for form in forms.tolist()])
+    followed = (row, shift_s, records.span_s, records.offsets, records.times_s)
+    steps, kept = PeriodicSteps.merged(*followed, records.columns)
+    loads, kept_loads = PeriodicSteps.merged(*followed, (records.load,))
     return Usage(
         user,
         steps,
-        states.take(kept),
+        States(*records.columns).take(kept),
         loads,
-        states.load[kept_loads],
+        records.load[kept_loads],
         () if trace is None else trace.user_ids,
     )
 
@@ -285,40 +283,23 @@ def assign_time_zones(zones: tuple[TimeZoneSettings, ...], *, seed: int, size: i
     return ahead_s
 
 
-def _records(trace: Trace | None) -> tuple[IntArray, IntArray, IntArray, States]:
-    """Return span, offsets, times and states of the records, and of one more: always on."""
-    if trace is None:
-        begin, yes = np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.bool_)
-        return begin + 1, np.array([0, 1]), begin, States(yes, yes, yes, np.zeros(1), 0 * begin)
-    always_on: tuple[Any, ...] = (True, True, True, 0.0, 0)
-    return (
-        np.append(trace.span_s, 1),
-        np.append(trace.offsets, trace.num_changes + 1),
-        np.append(trace.times_s, 0),
-        States(*map(np.append, trace.columns, always_on)),
-    )
+_ALWAYS_ON = Trace(
+    name="always on",
+    user_ids=("",),
+    span_s=np.ones(1, dtype=np.int64),
+    offsets=np.array([0, 1]),
+    times_s=np.zeros(1, dtype=np.int64),
+    online=np.ones(1, dtype=np.bool_),
+    charging=np.ones(1, dtype=np.bool_),
+    unmetered=np.ones(1, dtype=np.bool_),
+    load=np.zeros(1),
+    ram_byte=np.zeros(1, dtype=np.int64),
+)
+"""Record of clients without people."""
 
 
-def _on_networks(
-    forms: Sequence[int], span_s: IntArray, offsets: IntArray, times_s: IntArray, states: States
-) -> tuple[IntArray, IntArray, IntArray, States]:
-    """Return records as of `_records`, once for each form that a client's network may have.
-
-    `forms` are `AS_RECORDED`, `METERED` or `UNMETERED`, each at most once.
-    """
-    num, num_steps = len(forms), times_s.size
-    unmetered_of = {
-        AS_RECORDED: states.unmetered,
-        METERED: np.zeros(num_steps, dtype=np.bool_),
-        UNMETERED: np.ones(num_steps, dtype=np.bool_),
-    }
-    begins = np.arange(num)[:, np.newaxis] * num_steps
-    return (
-        np.tile(span_s, num),
-        np.append((begins + offsets[:-1]).ravel(), num * num_steps),
-        np.tile(times_s, num),
-        replace(
-            states.take(np.tile(np.arange(num_steps), num)),
-            unmetered=np.concatenate([unmetered_of[form] for form in forms]),
-        ),
-    )
+def _on_network(form: int, records: Trace) -> Trace:
+    """Return records on the network that a client may have: one form of `forced_networks`."""
+    if form == AS_RECORDED:
+        return records
+    return replace(records, unmetered=np.full(records.num_changes, form == UNMETERED))

@@ -11,9 +11,11 @@ import pytest
 from fleetsim.contracts import Work, WorkKind
 from fleetsim.engine.tasks.task import TaskResult
 from fleetsim.fleet.network.direction import Direction
-from fleetsim.fleet.network.transport import TcpSettings, transfer_s
+from fleetsim.fleet.network.transport import TcpSettings
 from tests.engine.batches import ended, laid_out, task, world_of
 from tests.engine.tiny import CONSTANT, NANO_FILE, Tiny
+from tests.fleet.closed_transfers import transfer_s
+from tests.fleet.one_timeline import row_of
 
 PHONE = {"pixel-6": 1.0}
 PEOPLE = {"synthetic": {"availability": 0.99, "users": 3}}
@@ -196,7 +198,7 @@ def test_slow_start_over_fading_blocks_equals_a_walk(tiny, shared, severity):
     laid = fleet.access.transfers(clients, Direction.UP, start_s, bit, radio, none, never_s)
     assert sorted(np.concatenate([rows for rows, _ in laid]).tolist()) == list(range(12))
     for some, timelines in laid:
-        for row, timeline in ((row, timelines.row(i)) for i, row in enumerate(some.tolist())):
+        for row, timeline in ((row, row_of(timelines, i)) for i, row in enumerate(some.tolist())):
             end_s = slow_end_s(fleet, row, float(start_s[row]), float(bit[row]))
             assert timeline.end_s == pytest.approx(end_s, rel=1e-9)
             assert timeline.progress[-1] == bit[row]

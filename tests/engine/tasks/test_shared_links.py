@@ -158,7 +158,7 @@ def test_batteries_that_die_in_an_upload_leave_their_share_to_the_others(
             start=Fraction(t.finished_at_s) - Fraction(t.upload_s),
             bits=Fraction(bit),
             demands=[(Fraction(0), Fraction(8_000_000))],
-            cell=int(fleet.links.cell[t.task.client]),
+            cell=int(fleet.access.shared.cell[t.task.client]),
             lost=Fraction(t.finished_at_s) if t.outcome is Outcome.BATTERY else None,
             give_up=Fraction(3600),
         )

@@ -16,10 +16,11 @@ def test_a_battery_falls_by_its_load_and_dies_where_its_level_meets_the_cut_off(
     never = (math.inf, 0.0)
     # 100 J, floor 40 J; 2 W + 1 W idle: 60 J last 20 s.
     one = phase(5.0, (60.0, 2.0))
-    assert walk_battery(100.0, 200.0, 40.0, one, 1.0, iter([never]), 65.0) == (40.0, 25.0)
+    after = walk_battery(100.0, 200.0, 40.0, one.edges_s, one.power_w, 1.0, iter([never]), 65.0)
+    assert after == (40.0, 25.0)
     # The walk ends in the middle of the second segment.
     two = phase(0.0, (10.0, 2.0), (10.0, 4.0))
-    after = walk_battery(100.0, 100.0, 0.0, two, 0.0, iter([never]), 12.5)
+    after = walk_battery(100.0, 100.0, 0.0, two.edges_s, two.power_w, 0.0, iter([never]), 12.5)
     assert after == pytest.approx((100.0 - 20.0 - 10.0, math.inf))
 
 
@@ -49,7 +50,14 @@ def test_a_battery_matches_a_second_by_second_simulation(level_j, segments, on_o
     steps.append((math.inf, 0.0))
 
     got_j, died_s = walk_battery(
-        level_j, capacity_j, 0.0, timeline, idle_w, iter(steps), timeline.end_s
+        level_j,
+        capacity_j,
+        0.0,
+        timeline.edges_s,
+        timeline.power_w,
+        idle_w,
+        iter(steps),
+        timeline.end_s,
     )
 
     num_steps = 10_000

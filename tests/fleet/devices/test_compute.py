@@ -26,6 +26,7 @@ from fleetsim.fleet.devices.compute import (
 )
 from fleetsim.fleet.devices.profile import ComputeProfile
 from tests.fleet.alone import compute_timeline
+from tests.fleet.one_timeline import row_of
 
 # 1 kFLOP/s of convolutions, half of that for gemm; 2 s a batch, and 0.25 s for each parameter.
 DEVICE = ComputeProfile(
@@ -296,7 +297,7 @@ def test_what_ends_before_the_limit_is_laid_out_as_without_one(work_s, limit_s):
     )
 
     for row in range(size):
-        ours, others = cut.row(row), whole.row(row)
+        ours, others = row_of(cut, row), row_of(whole, row)
         if others.end_s <= limit_s:
             assert ours.edges_s.tobytes() == others.edges_s.tobytes()
             assert ours.progress.tobytes() == others.progress.tobytes()

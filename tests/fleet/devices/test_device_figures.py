@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from fleetsim.fleet.devices.hardware_files import HardwareFiles, find_hardware
+from fleetsim.fleet.devices.hardware_files import HardwareFiles
 from fleetsim.fleet.devices.profile import device_names, load_device
 from fleetsim.fleet.devices.profile_files import CoreFile, DeviceFile
 from fleetsim.validation import measurements
@@ -27,7 +27,7 @@ PI_4, TX2_GPU = 13.7 / 48.0, 356.2 / 665.6
 
 
 def file_of(name: str) -> DeviceFile:
-    return HardwareFiles().device(find_hardware("devices", name))
+    return HardwareFiles().device(name)[1]
 
 
 def cores_of(name: str) -> tuple[CoreFile, ...]:

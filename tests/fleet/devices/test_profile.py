@@ -9,6 +9,7 @@ import pytest
 
 from fleetsim import bundled
 from fleetsim.errors import DataError
+from fleetsim.fleet.devices.hardware_files import HardwareFiles
 from fleetsim.fleet.devices.profile import (
     AmplifierProfile,
     DeviceProfile,
@@ -88,7 +89,7 @@ def test_every_bundled_device_trains_below_its_peak_and_has_the_parts_of_its_kin
     assert device.compute.peak_flop_per_s is not None
     assert device.compute.conv_flop_per_s < device.compute.peak_flop_per_s
     assert (device.battery_j is not None) == (device.kind == "phone")
-    assert (device.wired is not None) == (device.kind == "vm")
+    assert (device.wired_bit_per_s is not None) == (device.kind == "vm")
 
 
 def test_wifi_draws_the_devices_own_watts_for_the_share_of_time_on_the_air():
@@ -166,8 +167,8 @@ def test_a_relative_path_counts_from_the_file_that_names_it(write, tmp_path):
     write(DEVICE)
     write(RADIO, "radio.yaml")
 
-    assert load_device("mine.yaml", beside=tmp_path).title == "My phone"
-    assert load_radio("radio.yaml", beside=tmp_path).tail_s == 3.0
+    assert load_device("mine.yaml", files=HardwareFiles(tmp_path)).title == "My phone"
+    assert load_radio("radio.yaml", files=HardwareFiles(tmp_path)).tail_s == 3.0
 
 
 CREDITS = {

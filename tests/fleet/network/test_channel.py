@@ -12,8 +12,8 @@ from fleetsim.fleet.devices.profile import RadioProfile
 from fleetsim.fleet.network.channel import Channel, build_channel
 from fleetsim.fleet.network.channels import ChannelSettings, ConstantSettings, FadingSettings
 from fleetsim.fleet.network.direction import Direction
-from fleetsim.fleet.timeline import Timeline
 from tests.fleet.alone import transfer
+from tests.fleet.one_timeline import Timeline
 
 DOWN, UP = Direction.DOWN, Direction.UP
 RADIO = RadioProfile(

@@ -9,9 +9,10 @@ from fleetsim.errors import ScenarioError
 from fleetsim.fleet.devices.profile import RadioProfile
 from fleetsim.fleet.network.direction import Direction
 from fleetsim.fleet.network.measured_links import milliseconds
-from fleetsim.fleet.network.radios.power import RadioPower
+from fleetsim.fleet.network.radio_power import RadioPower
 from tests.fleet.alone import transfer
 from tests.fleet.net_traces import NET_TRACES, channel_of, links, net_trace, walked
+from tests.fleet.one_timeline import row_of
 
 DOWN, UP = Direction.DOWN, Direction.UP
 ROW = {DOWN: 0, UP: 1}
@@ -106,7 +107,7 @@ def test_a_transfer_is_the_same_alone_and_in_a_crowd():
     parts = channel.transfers(clients, DOWN, start_s, bit, power)
 
     by_client = {
-        int(row): timelines.row(i) for rows, timelines in parts for i, row in enumerate(rows)
+        int(row): row_of(timelines, i) for rows, timelines in parts for i, row in enumerate(rows)
     }
     assert sorted(by_client) == clients.tolist()
     for client in clients.tolist():

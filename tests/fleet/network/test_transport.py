@@ -12,14 +12,14 @@ from fleetsim.contracts import FloatArray
 from fleetsim.fleet.network.channel import build_channel
 from fleetsim.fleet.network.channels import ConstantSettings
 from fleetsim.fleet.network.direction import Direction
-from fleetsim.fleet.network.radios.power import RadioPower
+from fleetsim.fleet.network.radio_power import RadioPower
 from fleetsim.fleet.network.transport import (
     NoTransportSettings,
     RateCaps,
     TcpSettings,
     capped_steps,
-    transfer_s,
 )
+from tests.fleet.closed_transfers import transfer_s
 
 # A first window of 1000 bytes = 8000 bit and a receive window of 8 of them: rounds of 1, 2, 4, 8.
 SMALL = TcpSettings(initial_window_segments=10, segment_byte=100, receive_window_byte=8_000)
@@ -50,7 +50,7 @@ def seconds(settings: TcpSettings, rtt_s: float, bit: float, rate_bit_per_s: flo
 def test_defaults_are_the_first_window_of_rfc_6928_and_a_new_tls_connection():
     settings = TcpSettings()
     assert settings.initial_window_bit == 14_600 * 8
-    assert settings.setup_s(np.array([0.05])).tolist() == pytest.approx([0.15])
+    assert caps_of(settings, 0.05).offsets_s[0, 1] == pytest.approx(0.15)
     # 14,600 * 2^9 = 7,475,200 is below 8,388,608, twice that is not: rounds 0 to 9.
     assert settings.num_rounds == 10
 

@@ -22,7 +22,7 @@ ONE = np.array([0])
 def trace_of(*users: tuple[int, list[tuple[int, bool, bool, bool, float]]]) -> Trace:
     """A trace of (span, changes) per user."""
     changes = [change for _, rows in users for change in rows]
-    columns: Iterable[Any] = map(np.array, zip(*changes, strict=True))
+    columns: Iterable[Any] = map(np.array, zip(*((*each, 0) for each in changes), strict=True))
     return Trace(
         "hand-made",
         tuple(str(user) for user in range(len(users))),

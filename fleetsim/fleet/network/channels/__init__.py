@@ -1,26 +1,24 @@
 """Kinds of cellular channel: settings of each, and the links that they build.
 
-A new kind is one module here, with a settings class that has a `kind` and builds its links, and its
-name in `ChannelSettings`.
+A new kind is a settings class that has a `kind` and builds its links, and its name in
+`ChannelSettings`.
 
 - `settings`: Settings that every kind of cellular channel has.
-- `constant`: Channel of the same rates for every wireless client.
-- `trace`: Channel of measured rates, from a network trace.
+- `given_rates`: Channels whose rates are given.
 - `blocks`: Settings of channels with fading blocks, and the cell that they describe.
-- `link_budget`: Channel with a link budget: the kind `fading`.
-- `normalised`: Channel with the same mean signal-to-noise ratio for every client, at any distance.
-- `calibrated`: Channel calibrated by the mean signal-to-noise ratio at one distance.
+- `mean_signals`: Channels by what determines a client's mean signal-to-noise ratio.
 """
 
 from typing import Annotated
 
 from pydantic import Field
 
-from fleetsim.fleet.network.channels.calibrated import CalibratedSettings
-from fleetsim.fleet.network.channels.constant import ConstantSettings
-from fleetsim.fleet.network.channels.link_budget import FadingSettings
-from fleetsim.fleet.network.channels.normalised import NormalisedSettings
-from fleetsim.fleet.network.channels.trace import TraceSettings
+from fleetsim.fleet.network.channels.given_rates import ConstantSettings, TraceSettings
+from fleetsim.fleet.network.channels.mean_signals import (
+    CalibratedSettings,
+    FadingSettings,
+    NormalisedSettings,
+)
 
 __all__ = [
     "CalibratedSettings",

@@ -134,9 +134,7 @@ class BlockSettings(TransferSettings):
         Distances are those from the antenna [N]; None if the channel has none.
         """
 
-    def build(
-        self, *, seed: int, is_wired: BoolArray, radio: RadioProfile | None = None
-    ) -> CellularLinks:
+    def build(self, *, seed: int, is_wired: BoolArray, radio: RadioProfile | None) -> CellularLinks:
         """Return links whose rates change from block to block; see `TransferSettings.build`."""
         modem = self._modem(radio)
         distance_m = self.distances_m(seed=seed, size=is_wired.size)

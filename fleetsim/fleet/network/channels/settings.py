@@ -33,17 +33,9 @@ class ChangingRates(Protocol):
         """Return the timelines of those transfers whose indices are `rows` [k]."""
 
     def steps_from(
-        self,
-        clients: IntArray,
-        direction: Direction,
-        t_s: FloatArray,
-        num_steps: int,
-        fixed_bit_per_s: FloatArray,
+        self, clients: IntArray, direction: Direction, t_s: FloatArray, num_steps: int
     ) -> RateSteps:
-        """Return rates of clients [k] in so many steps, the first of which contains a moment [k].
-
-        Where `fixed_bit_per_s` [k] is no NaN the rate is that one and never changes.
-        """
+        """Return rates of clients [k] in so many steps; the first contains a moment [k]."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,9 +83,7 @@ class TransferSettings(Settings):
         return self
 
     @abstractmethod
-    def build(
-        self, *, seed: int, is_wired: BoolArray, radio: RadioProfile | None = None
-    ) -> CellularLinks:
+    def build(self, *, seed: int, is_wired: BoolArray, radio: RadioProfile | None) -> CellularLinks:
         """Return the cellular links of N clients, of which client i's is the same whatever N is.
 
         The modem of `radio` limits rates where the settings say so; None: no limit.

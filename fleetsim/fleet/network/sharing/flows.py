@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray
-from fleetsim.fleet.network.radios.power import RadioPower
+from fleetsim.fleet.network.radio_power import RadioPower
 from fleetsim.fleet.network.transfer import Demands
 from fleetsim.fleet.timeline import TimelineGroups, Timelines
 

@@ -63,7 +63,7 @@ class Cell:
         best_bit_per_s = self.modem.best_bit_per_s(direction, self.snr[ROW[direction], clients])
         mean_bit = self.modem.limited(direction, best_bit_per_s) * self.fading.block_s
         with np.errstate(divide="ignore", over="ignore"):
-            num_blocks = _SPARE_BLOCKS + 1.5 * requests.bit[rows] / mean_bit
+            num_blocks = _SPARE_BLOCKS + 1.5 * requests.bit_over_multiple(rows) / mean_bit
 
         def blocks(at: IntArray, num: int) -> tuple[FloatArray, FloatArray]:
             edges_s = self.fading.block_s * (first_block[at, np.newaxis] + np.arange(num + 1.0))
@@ -73,20 +73,11 @@ class Cell:
         return lay_out_changing(requests, rows, num_blocks, most_blocks, blocks)
 
     def steps_from(
-        self,
-        clients: IntArray,
-        direction: Direction,
-        t_s: FloatArray,
-        num_steps: int,
-        fixed_bit_per_s: FloatArray,
+        self, clients: IntArray, direction: Direction, t_s: FloatArray, num_steps: int
     ) -> RateSteps:
         """Return rates of blocks from moments on; arguments as in `ChangingRates.steps_from`."""
         first_block = self.fading.blocks_at(t_s)
         edges_s = self.fading.block_s * (first_block[:, np.newaxis] + np.arange(num_steps + 1.0))
-        rates_bit_per_s = np.repeat(fixed_bit_per_s[:, np.newaxis], num_steps, axis=1)
-        channel_bit_per_s = rates_bit_per_s.copy()
-        at = np.isnan(fixed_bit_per_s).nonzero()[0]
-        snr = self._block_snr(clients[at], direction, first_block[at], num_steps)
-        channel_bit_per_s[at] = self.modem.signal_bit_per_s(direction, snr)
-        rates_bit_per_s[at] = self.modem.rates_bit_per_s(direction, snr)
-        return RateSteps(edges_s, rates_bit_per_s, channel_bit_per_s)
+        snr = self._block_snr(clients, direction, first_block, num_steps)
+        rates_bit_per_s = self.modem.rates_bit_per_s(direction, snr)
+        return RateSteps(edges_s, rates_bit_per_s, self.modem.signal_bit_per_s(direction, snr))

@@ -6,7 +6,6 @@ docs/models/network-traces.md has every column. The file is `rates.csv` or `rate
 folder, or any file that is named by its path.
 """
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -21,7 +20,7 @@ from fleetsim.fleet.traces.folder import (
     is_unfit,
     new_folder,
     plain_or_packed,
-    readme,
+    readme_of,
     write_files,
 )
 from fleetsim.fleet.traces.network.published_forms import (
@@ -34,14 +33,6 @@ from fleetsim.fleet.traces.network.trace import NetTrace
 from fleetsim.host import paths
 from fleetsim.quoting import quoted
 from fleetsim.units import MS_PER_S
-
-_COLUMNS = """`rates.csv.gz`: one row per sample, which holds until the next row of the trace.
-
-| column | unit | meaning |
-|---|---|---|
-| trace | - | name of the trace |
-| t_s | s | time from the beginning of the trace, whole milliseconds |
-| down_bit_per_s | bit/s | rate to the client; a row without rates ends its trace |"""
 
 NetFormat = Literal["irish-5g", "norway-3g", "lumos5g", "rates"]
 
@@ -206,19 +197,16 @@ def import_net_trace(format_: str, source: Path, dest: Path, *, app: str | None)
             trace, notes = read_lumos5g(source)
         case _:
             trace = read_net_trace(source)
-    write_imported(trace, dest, format_, notes)
-    return notes
+    return write_imported(trace, dest, format_, notes)
 
 
 def write_imported(
-    trace: NetTrace, dest: Path, format_: str, notes: Sequence[str], rules: str = ""
-) -> None:
-    """Write an imported trace into a new folder, with a README that has the notes and rules."""
-    source = "/".join(Path(trace.name).parts[-2:])
-    has_up = trace.up_bit_per_s is not None
-    up = "\n| up_bit_per_s | bit/s | rate from the client |" if has_up else ""
+    trace: NetTrace, dest: Path, format_: str, notes: tuple[str, ...], rules: str = ""
+) -> tuple[str, ...]:
+    """Write a trace into a new folder, with a README that has the rules and the notes returned."""
     size = f"{trace.num_records} traces, {trace.times_ms.size} samples"
-    about = f"# Network trace\n\n{size}, converted from `{source}` ({format_})."
-    text = readme(about, notes, rules, _COLUMNS + f"{up}\n")
+    columns = () if trace.up_bit_per_s is None else (UP_COLUMN,)
+    text = readme_of("Network", trace.name, size, columns, notes, rules, format_)
     with new_folder(dest) as folder:
         write_net_trace(trace, folder, readme=text)
+    return notes

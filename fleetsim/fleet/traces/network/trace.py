@@ -4,6 +4,7 @@ Records, such as drives through a city with a phone that downloads all the time,
 Times are whole milliseconds, so that laps of a record add up exactly. A rate of 0 is an outage.
 """
 
+from collections.abc import Callable
 from dataclasses import InitVar, dataclass, fields
 from typing import Final
 
@@ -11,12 +12,12 @@ import numpy as np
 
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.errors import DataError
-from fleetsim.fleet.traces.ordered_rows import durations
-from fleetsim.fleet.traces.usage.trace import Place
 from fleetsim.quoting import quoted
 from fleetsim.read_only import freeze
 
 MAX_BIT_PER_S: Final = 1e15
+Place = Callable[[int], str]
+"""Source of the sample with this index, for messages: 'rates.csv, row 7'."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,7 +49,7 @@ class NetTrace:
     def __post_init__(self, place: Place | None) -> None:
         arrays = [getattr(self, field.name) for field in fields(self)]
         freeze(*(array for array in arrays if isinstance(array, np.ndarray)))
-        self._check_shapes()
+        self._check_names()
         self._check_samples(self._place if place is None else place)
 
     @property
@@ -56,35 +57,16 @@ class NetTrace:
         """Number of records K."""
         return len(self.record_ids)
 
-    @property
-    def lasts_ms(self) -> IntArray:
-        """Duration of each sample [S]."""
-        return durations(self.times_ms, self.offsets, self.span_ms)
-
     def _place(self, sample: int) -> str:
         record = int(np.searchsorted(self.offsets, sample, side="right")) - 1
         row = sample - int(self.offsets[record]) + 1
         return f"{self.name}, trace {quoted(self.record_ids[record])}, sample {row}"
 
-    def _check_shapes(self) -> None:
-        num_records, num_samples = len(self.record_ids), self.times_ms.size
-        if num_records == 0:
+    def _check_names(self) -> None:
+        if not self.record_ids:
             raise DataError(f"{self.name}: no samples; a network trace needs at least one")
-        if len(set(self.record_ids)) < num_records:
+        if len(set(self.record_ids)) < self.num_records:
             raise DataError(f"{self.name}: two records of one name; make the names distinct")
-        up_size = num_samples if self.up_bit_per_s is None else self.up_bit_per_s.size
-        if (
-            self.span_ms.shape != (num_records,)
-            or self.offsets.shape != (num_records + 1,)
-            or self.offsets[0] != 0
-            or self.offsets[-1] != num_samples
-            or (np.diff(self.offsets) <= 0).any()
-            or {self.down_bit_per_s.size, up_size} != {num_samples}
-        ):
-            raise DataError(
-                f"{self.name}: columns of different lengths; give span_ms [K], offsets [K+1] that"
-                " rise from 0 to S, and every other column [S]"
-            )
 
     def _check_samples(self, place: Place) -> None:
         times_ms, first = self.times_ms, self.offsets[:-1]

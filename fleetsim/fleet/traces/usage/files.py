@@ -13,7 +13,8 @@ import numpy as np
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.errors import DataError
 from fleetsim.fleet.traces.csv_table import CsvTable, read_csv_header, read_filled_table
-from fleetsim.fleet.traces.folder import csv_gz, is_unfit, plain_or_packed, readme, write_files
+from fleetsim.fleet.traces.folder import csv_gz, is_unfit, plain_or_packed, readme_of, write_files
+from fleetsim.fleet.traces.ordered_rows import begins
 from fleetsim.fleet.traces.usage.records import (
     HOUR_S,
     MOST_UTC_OFFSET_H,
@@ -26,25 +27,6 @@ from fleetsim.fleet.traces.usage.records import (
 from fleetsim.fleet.traces.usage.trace import FLAGS, Trace
 from fleetsim.host import paths
 from fleetsim.quoting import quoted
-
-_COLUMNS = """`users.csv.gz`: one row per user.
-
-| column | unit | meaning |
-|---|---|---|
-| user | - | name of the user |
-| span_s | s | length of the record; then it begins anew |
-
-`states.csv.gz`: one row per change, sorted by user and time; a state holds until the next row.
-
-| column | unit | meaning |
-|---|---|---|
-| user | - | name of the user |
-| t_s | s | whole seconds after the beginning of the user's record |
-| online | 0/1 | reachable by the server |
-| charging | 0/1 | on the charger |
-| unmetered | 0/1 | on a network that costs nothing by the byte |
-| load | fraction | share of the processor that other apps take, in [0, 1) |
-"""
 
 CsvForm = Literal["states", "intervals", "flhetbench", "extrasensory"]
 
@@ -147,32 +129,63 @@ def read_states(main: Path) -> UsageRecords:
     table.refuse(
         times_s < 0, lambda row: f"t_s = {times_s[row]} is outside the user's span; drop the row"
     )
-    flags = [table.codes(name, _FLAG) for name in FLAGS]
+    table.refuse(
+        times_s >= span_s[user],
+        lambda row: (
+            f"second {times_s[row]} is outside the user's span of {span_s[user[row]]} s; drop the"
+            " row or lengthen the span"
+        ),
+    )
     load = table.numbers("load")
+    table.refuse(
+        ~((load >= 0.0) & (load < 1.0)),
+        lambda row: (
+            f"load = {load[row]} is outside [0, 1); give the fraction of the processor that other"
+            " apps take"
+        ),
+    )
     ram_byte = np.zeros_like(times_s)
     if "ram_byte" in table.columns:
         ram_byte = table.whole_numbers("ram_byte")
+    table.refuse(
+        ram_byte < 0,
+        lambda row: f"ram_byte = {ram_byte[row]} is below 0; give the bytes that other apps hold",
+    )
     order = np.argsort(user, kind="stable")
+    _check_order(table, user[order], times_s[order], order)
     num_rows = np.bincount(user, minlength=users.num_rows)
     ids = users.columns["user"]
     users.refuse(
         num_rows == 0, lambda idle: f"user {quoted(ids[idle])} has no row in {main.name}; drop it"
     )
-    online, charging, unmetered = (flag[order].astype(np.bool_) for flag in flags)
     trace = Trace(
         name=str(main),
         user_ids=ids,
         span_s=span_s,
         offsets=np.concatenate([[0], np.cumsum(num_rows)]),
         times_s=times_s[order],
-        online=online,
-        charging=charging,
-        unmetered=unmetered,
         load=load[order],
         ram_byte=ram_byte[order],
-        place=lambda change: table.place(int(order[change])),
+        **{flag: table.codes(flag, _FLAG)[order].astype(np.bool_) for flag in FLAGS},
     )
     return UsageRecords(trace, np.zeros_like(span_s), utc_offset_s)
+
+
+def _check_order(table: CsvTable, user: IntArray, times_s: IntArray, rows: IntArray) -> None:
+    """Check that states [C], which are user by user, begin at second 0 and are in order."""
+    is_first = begins(user)
+    for at in np.flatnonzero(is_first & (times_s != 0))[:1].tolist():
+        name = quoted(table.columns["user"][rows[at]])
+        raise table.fault(
+            int(rows[at]),
+            f"the first state of user {name} is at second {times_s[at]}; it must be at 0",
+        )
+    for at in np.flatnonzero(~is_first[1:] & (np.diff(times_s) <= 0))[:1].tolist():
+        before_s, t_s = times_s[at : at + 2]
+        message = f"second {t_s} after {before_s}; sort the user's rows"
+        if t_s == before_s:
+            message = f"a second state at second {t_s} of the same user; drop one"
+        raise table.fault(int(rows[at + 1]), message)
 
 
 def read_intervals(main: Path) -> UsageRecords:
@@ -362,17 +375,11 @@ def write_trace(
         ram_byte.tolist(),
     ]
     states = zip(*columns[: len(header)], strict=True)
+    size = f"{trace.num_users} users, {trace.num_changes} changes of state"
+    text = readme or readme_of("Usage", trace.name, size, header, notes, rules)
     files = {
         "users.csv.gz": csv_gz(USERS_HEADER, users),
         "states.csv.gz": csv_gz(header, states),
-        "README.md": (readme or _readme(trace, notes, rules)).encode(),
+        "README.md": text.encode(),
     }
     write_files(folder, files)
-
-
-def _readme(trace: Trace, notes: Sequence[str], rules: str) -> str:
-    source = "/".join(Path(trace.name).parts[-2:])
-    size = f"{trace.num_users} users, {trace.num_changes} changes of state"
-    about = f"# Usage trace\n\n{size}, converted from `{source}`."
-    ram = "| ram_byte | byte | memory that other apps take |\n" if trace.columns[4].any() else ""
-    return readme(about, notes, rules, _COLUMNS + ram)

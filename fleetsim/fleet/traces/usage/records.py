@@ -98,7 +98,7 @@ def trace_of_changes(
         span_s=span_s,
         offsets=np.searchsorted(user[order], np.arange(len(user_ids) + 1)),
         times_s=times_s[order],
-        **{**columns, "ram_byte": columns["ram_byte"].astype(np.int64)},
+        **{state: columns[state].astype(kind) for state, kind in STATES.items()},
     )
     return without_repeats(trace)
 

@@ -3,24 +3,20 @@
 Each user's record covers [0, span) seconds, whole ones, so that laps of a record add up exactly.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import InitVar, dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
-from fleetsim.errors import DataError
 from fleetsim.fleet.traces.ordered_rows import durations
-from fleetsim.quoting import quoted
 from fleetsim.read_only import freeze
 
 FLAGS: Final = ("online", "charging", "unmetered")
-STATES: Final = (*FLAGS, "load", "ram_byte")
-"""Names of the states, in the order of `Trace.columns`."""
-Place = Callable[[int], str]
-"""Source of the change with this index, for messages: 'states.csv, row 7'."""
+STATES: Final = {**dict.fromkeys(FLAGS, np.bool_), "load": np.float64, "ram_byte": np.int64}
+"""States and their types, in the order of `Trace.columns`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,9 +25,9 @@ class Trace:
 
     The changes of user u are those with index offsets[u] up to (not including) offsets[u + 1].
 
-    Invariants: every user has a change at second 0; times strictly increase within a user and stay
-    below its span; load is in [0, 1); ram_byte is 0 or more. One that is broken is a `DataError`
-    that names the change by `place`. Arrays are copied and cannot be written to.
+    Invariants: users have distinct names and last a second or more; every user has a change at
+    second 0; times strictly increase within a user and stay below its span; load is in [0, 1);
+    ram_byte is 0 or more. Readers check what a file says; arrays cannot be written to.
     """
 
     name: str
@@ -52,24 +48,11 @@ class Trace:
     """On a network that costs nothing by the byte, such as Wi-Fi [C]."""
     load: FloatArray
     """Fraction of the processor that other apps take [C]."""
-    ram_byte: IntArray | int = 0
-    """Memory that other apps take: one number, or one per change [C]; kept as [C]."""
-    place: InitVar[Place | None] = None
+    ram_byte: IntArray
+    """Memory that other apps take [C]."""
 
-    def __post_init__(self, place: Place | None) -> None:
-        arrays: dict[str, NDArray[Any]] = {
-            name: _whole(self.name, name, getattr(self, name))
-            for name in ("span_s", "offsets", "times_s", "ram_byte")
-        }
-        arrays |= {name: np.array(getattr(self, name), dtype=np.bool_) for name in FLAGS}
-        arrays["load"] = np.array(self.load, dtype=np.float64)
-        if arrays["ram_byte"].ndim == 0:
-            arrays["ram_byte"] = np.full(arrays["times_s"].shape, arrays["ram_byte"])
-        freeze(*arrays.values())
-        for name, array in arrays.items():
-            object.__setattr__(self, name, array)
-        self._check_shapes()
-        self._check_changes(self._place if place is None else place)
+    def __post_init__(self) -> None:
+        freeze(self.span_s, self.offsets, self.times_s, *self.columns)
 
     @property
     def num_users(self) -> int:
@@ -89,89 +72,7 @@ class Trace:
     @property
     def columns(self) -> tuple[BoolArray, BoolArray, BoolArray, FloatArray, IntArray]:
         """State columns: online, charging, unmetered, load, ram_byte, each [C]."""
-        assert not isinstance(self.ram_byte, int)
         return self.online, self.charging, self.unmetered, self.load, self.ram_byte
-
-    def _place(self, change: int) -> str:
-        user = int(np.searchsorted(self.offsets, change, side="right")) - 1
-        row = change - int(self.offsets[user])
-        user_id = quoted(self.user_ids[user])
-        return f"trace {quoted(self.name)}, user {user_id}, row {row + 1} of the user"
-
-    def _check_shapes(self) -> None:
-        num_users, num_changes = len(self.user_ids), self.times_s.size
-        if num_users == 0:
-            raise DataError(f"trace {quoted(self.name)} is empty; it needs at least one user")
-        if len(set(self.user_ids)) < num_users:
-            raise DataError(
-                f"trace {quoted(self.name)}: a user is named twice; make the names distinct"
-            )
-        if (
-            self.span_s.shape != (num_users,)
-            or self.offsets.shape != (num_users + 1,)
-            or any(c.shape != (num_changes,) for c in (self.times_s, *self.columns))
-            or self.offsets[0] != 0
-            or self.offsets[-1] != num_changes
-        ):
-            raise DataError(
-                f"trace {quoted(self.name)}: columns of different lengths; give span_s [U], offsets"
-                " [U+1] from 0 to C, and every other column [C]"
-            )
-        for user in np.flatnonzero(self.offsets[1:] <= self.offsets[:-1])[:1]:
-            raise DataError(
-                f"trace {quoted(self.name)}: user {quoted(self.user_ids[user])} has no state at"
-                " all; give it one at second 0 or drop the user"
-            )
-        for user in np.flatnonzero(self.span_s <= 0)[:1]:
-            raise DataError(
-                f"trace {quoted(self.name)}: user {quoted(self.user_ids[user])} has span_s ="
-                f" {self.span_s[user]}; it must be at least 1"
-            )
-
-    def _check_changes(self, place: Place) -> None:
-        times_s, first = self.times_s, self.offsets[:-1]
-        for user in np.flatnonzero(times_s[first] != 0)[:1]:
-            change = int(first[user])
-            raise DataError(
-                f"{place(change)}: the first state of user {quoted(self.user_ids[user])} is at"
-                f" second {times_s[change]}; it must be at 0"
-            )
-        step_s = np.diff(times_s)
-        step_s[first[1:] - 1] = 1
-        for before in np.flatnonzero(step_s <= 0)[:1]:
-            if step_s[before] == 0:
-                message = f"a second state at second {times_s[before]} of the same user; drop one"
-            else:
-                message = (
-                    f"second {times_s[before + 1]} after {times_s[before]}; sort the user's rows"
-                )
-            raise DataError(f"{place(int(before) + 1)}: {message}")
-        span_s = np.repeat(self.span_s, np.diff(self.offsets))
-        for change in np.flatnonzero(times_s >= span_s)[:1]:
-            raise DataError(
-                f"{place(int(change))}: second {times_s[change]} is outside the user's span of"
-                f" {span_s[change]} s; drop the row or lengthen the span"
-            )
-        in_range = (self.load >= 0.0) & (self.load < 1.0)
-        for change in np.flatnonzero(~in_range)[:1]:
-            raise DataError(
-                f"{place(int(change))}: load = {self.load[change]} is outside [0, 1); give the"
-                " fraction of the processor that other apps take"
-            )
-        for change in np.flatnonzero(self.columns[4] < 0)[:1]:
-            raise DataError(
-                f"{place(int(change))}: ram_byte = {self.columns[4][change]} is below 0; give the"
-                " bytes that other apps hold"
-            )
-
-
-def _whole(trace: str, name: str, values: ArrayLike) -> IntArray:
-    array = np.array(values)
-    if array.dtype.kind not in "iu":
-        raise DataError(
-            f"trace {quoted(trace)}: {name} must be whole numbers, not {array.dtype}; round"
-        )
-    return array.astype(np.int64)
 
 
 def is_change(offsets: IntArray, columns: Sequence[NDArray[np.generic]]) -> BoolArray:

@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fleetsim.contracts import FloatArray
-from fleetsim.fleet.network.radios.power import RadioPower
+from fleetsim.fleet.network.radio_power import RadioPower
 from fleetsim.fleet.network.sharing.flows import Flows, lay_out_flows
 from fleetsim.fleet.network.sharing.max_min import fair_rates
 from fleetsim.fleet.network.transfer import Demands, RateSteps
-from fleetsim.fleet.timeline import Timeline
 from tests.fleet.fair import Flow, ends
+from tests.fleet.one_timeline import Timeline, row_of
 
 INF = np.inf
 BUSY_W, J_PER_BIT = 0.8, 0.25
@@ -43,7 +43,7 @@ def laid_out(start_s, bit, demand, cell, cells, server, lost_at_s, give_up_s) ->
         return fair_rates(demand_bit_per_s, np.array(cell), np.array(cells), server)
 
     by_row = {
-        int(row): timelines.row(index)
+        int(row): row_of(timelines, index)
         for rows, timelines in lay_out_flows(flows, steps(demand), fair)
         for index, row in enumerate(rows)
     }

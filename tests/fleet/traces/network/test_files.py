@@ -8,7 +8,7 @@ from fleetsim.errors import DataError
 from fleetsim.fleet.traces.formats import ImportOptions, import_any
 from fleetsim.fleet.traces.network.files import read_net_trace, write_net_trace
 from fleetsim.fleet.traces.network.trace import NetTrace
-from tests.fleet.net_traces import net_trace
+from tests.fleet.net_traces import lasts_ms, net_trace
 
 HEADER = "trace,t_s,down_bit_per_s,up_bit_per_s\n"
 GOOD = HEADER + "bus,0,1e6,5e5\nferry,0,3e6,1e6\nbus,1.5,0,0\nbus,4,2000000,1\nferry,2,,\n"
@@ -48,7 +48,7 @@ def test_the_last_sample_holds_as_long_as_the_one_before_unless_a_row_ends_it(tm
     trace = read_net_trace(written(tmp_path, text))
 
     assert trace.span_ms.tolist() == [8000, 1000, 7250]
-    assert trace.lasts_ms.tolist() == [2000, 3000, 3000, 1000, 7250]
+    assert lasts_ms(trace).tolist() == [2000, 3000, 3000, 1000, 7250]
     assert trace.up_bit_per_s is None
 
 

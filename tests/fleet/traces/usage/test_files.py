@@ -3,7 +3,6 @@
 import gzip
 import pickle
 
-import numpy as np
 import pytest
 
 from fleetsim.errors import DataError, ScenarioError
@@ -139,6 +138,8 @@ def sampled(*rows: tuple[int, str, str, str]) -> dict[str, str]:
     (with_ram("-1"), "states.csv, row 3: ram_byte = -1 is below 0"),
     (with_ram("1.5"), "states.csv, row 3: ram_byte = '1.5' is not a whole number"),
     (native("b,1,1,1,1,nan"), r"states.csv, row 5: load = nan is outside \[0, 1\)"),
+    (native("a,4,1,1,1,0"), "states.csv, row 5: second 4 after 5; sort the user's rows"),
+    (NATIVE | {"states": STATES + "a,1,1,1,1,0\n"}, "row 2: the first state of user 'a' is at sec"),
     (native("a,5,1,1,1,0"), "states.csv, row 5: a second state at second 5 of the same user"),
     (native("b,5,1,1,1,0"), "states.csv, row 5: second 5 is outside the user's span of 5 s"),
     (native("b,-1,1,1,1,0"), "states.csv, row 5: t_s = -1 is outside the user's span"),
@@ -174,38 +175,6 @@ def test_a_user_name_that_would_break_the_csv_is_not_written(tmp_path):
 
     with pytest.raises(DataError, match="user 'a,b' has a comma"):
         write_trace(trace, tmp_path / "out")
-
-
-def make(**changed) -> Trace:
-    """Two users: a changes at 0, 4, 6 of 10 s; b never changes in 5 s."""
-    columns = {
-        "name": "mine",
-        "user_ids": ("a", "b"),
-        "span_s": np.array([10, 5]),
-        "offsets": np.array([0, 3, 4]),
-        "times_s": np.array([0, 4, 6, 0]),
-        "online": np.array([True, False, True, True]),
-        "charging": np.array([False, False, True, False]),
-        "unmetered": np.array([True, True, True, False]),
-        "load": np.array([0.0, 0.25, 0.5, 0.0]),
-    }
-    return Trace(**(columns | changed))
-
-
-@pytest.mark.parametrize(("changed", "message"), [
-    ({"user_ids": ()}, "trace 'mine' is empty"),
-    ({"user_ids": ("a", "a")}, "a user is named twice"),
-    ({"load": np.zeros(3)}, "columns of different lengths"),
-    ({"offsets": np.array([0, 4, 4])}, "user 'b' has no state at all"),
-    ({"span_s": np.array([10, 0])}, "user 'b' has span_s = 0"),
-    ({"times_s": np.array([0, 4, 6, 1])}, "user 'b', row 1 .* at second 1; it must be at 0"),
-    ({"times_s": np.array([0, 6, 4, 0])}, "user 'a', row 3 .*: second 4 after 6; sort"),
-    ({"times_s": np.array([0, 4.5, 6, 0])}, "times_s must be whole numbers, not float64"),
-    ({"load": np.array([0, 1.0, 0, 0])}, r"user 'a', row 2 .*: load = 1.0 is outside \[0, 1\)"),
-])  # fmt: skip
-def test_a_broken_trace_is_refused_by_name_and_row(changed, message):
-    with pytest.raises(DataError, match=message):
-        make(**changed)
 
 
 HOUR_S, DAY_S = 3_600, 86_400

@@ -15,13 +15,14 @@ from fleetsim.contracts import FloatArray
 from fleetsim.fleet.devices.pace import speed_at
 from fleetsim.fleet.devices.profile import load_device
 from fleetsim.validation import measurements, phones
-from fleetsim.validation.tables import Check, Section, SummaryLine, number, percent, table
+from fleetsim.validation.tables import Check, Section, SummaryLine, filled, number
 
 _CARRIER = "pixel-4"
 _HELD_GHZ = 1.7088
-_FULL_GHZ = (2.4192, 2.4192, 2.4192, 2.8416)
-THETA = _HELD_GHZ / float(np.mean(_FULL_GHZ))
-"""Share of the full clock, of four cores on average."""
+_FULL_GHZ = (3 * 2.4192 + 2.8416) / 4
+"""Of four cores on average."""
+THETA = _HELD_GHZ / _FULL_GHZ
+"""Share of the full clock."""
 
 
 @cache
@@ -54,10 +55,9 @@ def fit(num_shares: int = 1, without: str = "") -> tuple[float, ...]:
     kept = points().query("network != @without")
     overhead, measured = kept["overhead"].to_numpy(), np.log(_ratio(kept))
 
-    def errors(shares: FloatArray) -> FloatArray:
-        return np.asarray(np.log(slowed(shares, overhead)) - measured)
-
-    return tuple(phones.least(errors, np.full(num_shares, 0.3)).tolist())
+    return phones.fitted(
+        lambda *shares: np.log(slowed(np.array(shares), overhead)) - measured, num_shares * (0.3,)
+    )
 
 
 def held_out(num_shares: int = 1) -> FloatArray:
@@ -74,57 +74,45 @@ def section() -> Section:
     """Return the section: 25 points, the law's share, and the joules."""
     device, measured = load_device(_CARRIER), _ratio(points())
     overhead, full_s, low_s = (points()[key].to_numpy() for key in ("overhead", "full_s", "low_s"))
-    shipped = np.array([device.compute.clock_share])
-    law = slowed(shipped, overhead)
-    forms = {
-        f"one share, shipped: {number(float(shipped[0]))}": (law, None),
-        f"one share, fitted: {number(fit()[0])}": (
-            slowed(np.array(fit()), overhead), held_out(),
-        ),
-        f"overheads {number(fit(2)[0])}, arithmetic {number(fit(2)[1])}": (
-            slowed(np.array(fit(2)), overhead), held_out(2),
-        ),
-        "in proportion to the clock": (slowed(np.ones(1), overhead), None),
-    }  # fmt: skip
-    form_rows = [
+    share = device.compute.clock_share
+    law = slowed(np.array([share]), overhead)
+    one, two = fit(), fit(2)
+    forms = (
+        (f"one share, shipped: {number(share)}", law, None),
+        (f"one share, fitted: {number(one[0])}", slowed(np.array(one), overhead), held_out()),
         (
-            what,
-            _mean_error(model / measured),
-            "" if other is None else _mean_error(other / measured),
-        )
-        for what, (model, other) in forms.items()
-    ]
-    without = fit(2, "LeNet")
-    seconds = _checks(law * full_s, low_s, "s", measurements.MNN)
-    train_w = device.power.train_above_idle_w * THETA**2
+            f"overheads {number(two[0])}, arithmetic {number(two[1])}",
+            slowed(np.array(two), overhead),
+            held_out(2),
+        ),
+        ("in proportion to the clock", slowed(np.ones(1), overhead), None),
+    )
+    full_w = device.power.train_above_idle_w
+    train_w = full_w * THETA**2
     bound = measurements.numbers()["sd855_training_w"]
+    seconds = _checks(law * full_s, low_s, "s", measurements.MNN)
     joules = _checks(train_w * law * full_s, bound.value * low_s, "J", bound.source)
-    rows = [
-        (
-            *(check.what, *(f"{number(s)} s" for s in (full, check.expected, check.model))),
-            *(percent(check.error), percent(energy.error)),
-        )
-        for check, energy, full in zip(seconds, joules, full_s, strict=True)
-    ]
-    head = ("network, batch", "full clock", "at 1.7088 GHz", "model", "error", "joules")
-    text = f"""\
-Five networks on a Meizu 16T (Snapdragon 855), MNN, four threads: {measurements.MNN}. At its own
-clocks they ran on the four fast cores, {number(float(np.mean(_FULL_GHZ)), 4)} GHz on average; then
-all eight cores were held at 1.7088 GHz, theta = {number(THETA)}.
-
-{table(("share of the time that is bound by the clock", "mean error", "held out"), form_rows)}
-
-Ratios fall with the batch, so overheads follow the clock more than arithmetic. Two shares
-({number(without[0])} and {number(without[1])} without LeNet) do not say so of LeNet, which was not
-slower at all: its batches of 10 ms may be too short for the governor to reach the full clock
-(inferred). Threads at 1.7088 GHz may have run on slow cores, and long batches at full clock on a
-hot phone. So the share is known to a factor of two or three.
-
-{table(head, rows)}
-
-Joules above idle: {number(train_w)} W, the profile's {number(device.power.train_above_idle_w)} W
-times theta^2, against at least {bound.value} W (the USB supply was at its limit).
-"""
+    text = filled(
+        "lower_clock",
+        source=measurements.MNN,
+        full_ghz=_FULL_GHZ,
+        theta=THETA,
+        forms=[
+            (
+                what,
+                _mean_error(model / measured),
+                None if other is None else _mean_error(other / measured),
+            )
+            for what, model, other in forms
+        ],
+        without_lenet=fit(2, "LeNet"),
+        seconds=seconds,
+        joules=joules,
+        full_s=full_s,
+        train_w=train_w,
+        full_w=full_w,
+        least_w=bound.value,
+    )
     return Section(
         "Phones: a lower clock",
         text,
@@ -147,5 +135,5 @@ def _ratio(data: pd.DataFrame) -> FloatArray:
     return (data["low_s"] / data["full_s"]).to_numpy()
 
 
-def _mean_error(ratio: FloatArray) -> str:
-    return percent(float(np.abs(ratio - 1.0).mean()), signed=False)
+def _mean_error(ratio: FloatArray) -> float:
+    return float(np.abs(ratio - 1.0).mean())

@@ -15,7 +15,7 @@ from fleetsim.fleet.network.channels import (
 )
 from fleetsim.fleet.network.direction import Direction
 from fleetsim.fleet.network.fleet_radios import cellular_radio
-from fleetsim.fleet.network.radios.power import RadioPower, amplifier_w, power_of, with_tx_power
+from fleetsim.fleet.network.radio_power import RadioPower, amplifier_w, power_of, with_tx_power
 from fleetsim.units import dbm_to_w
 
 CONSTANT = ConstantSettings(down_bit_per_s=1e6, up_bit_per_s=1e6)
@@ -72,13 +72,6 @@ def test_power_rises_with_the_rate_and_lies_below_the_line(busy_w, saved, awake_
     assert (np.diff(drawn_w) >= -1e-12).all()
     assert (drawn_w <= line_w + 1e-12).all()
     assert (drawn_w >= line_w - saved * busy_w - 1e-12).all()
-
-
-@given(multiple=st.floats(0.01, 100.0), rate_bit_per_s=st.floats(1e-3, 1e7))
-def test_divided_rates_draw_the_same(multiple, rate_bit_per_s):
-    divided = LTE_UP.at_multiples(np.array([multiple]))
-
-    assert watts(divided, rate_bit_per_s / multiple) == pytest.approx(watts(LTE_UP, rate_bit_per_s))
 
 
 # 20 dBm are 0.1 W, which cost 0.4 W.

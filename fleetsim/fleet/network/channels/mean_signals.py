@@ -1,9 +1,13 @@
-"""Channel with a link budget: the kind `fading`.
+"""Channels by what determines a client's mean signal-to-noise ratio.
 
-    snr     = P / (PL * N0 * B * F)
-    PL [dB] = 128.1 + 37.6 log10(d / 1 km) + X
+- `fading`: a link budget. P is the transmit power, N0 the density of the noise, B the bandwidth, F
+  the noise figure:
 
-P is the transmit power, N0 the density of the noise, B the bandwidth, F the noise figure.
+      snr     = P / (PL * N0 * B * F)
+      PL [dB] = 128.1 + 37.6 log10(d / 1 km) + X
+
+- `calibrated`: the ratio at one distance, snr [dB] = 20 - 37.6 log10(d / 0.5 km) - X.
+- `normalised`: the same ratio for every client, at any distance.
 """
 
 from typing import Annotated, Literal
@@ -13,8 +17,14 @@ from pydantic import Field
 
 from fleetsim.contracts import FloatArray
 from fleetsim.fleet.devices.profile import RadioProfile
-from fleetsim.fleet.network.channels.blocks import MostPerHz, PlacedSettings
-from fleetsim.fleet.network.radios.power import (
+from fleetsim.fleet.network.channels.blocks import (
+    BlockSettings,
+    DistanceM,
+    MostPerHz,
+    PlacedSettings,
+    RatioDb,
+)
+from fleetsim.fleet.network.radio_power import (
     MAX_BASE_STATION_TX_POWER_DBM,
     MAX_CELLULAR_TX_POWER_DBM,
     MIN_TX_POWER_DBM,
@@ -80,3 +90,36 @@ class FadingSettings(PlacedSettings):
         if self.tx_power_dbm <= most_dbm:
             return None
         return f"is more than radio {radio.name!r} can emit; must be at most {most_dbm:g} dBm"
+
+
+class CalibratedSettings(PlacedSettings):
+    """Cell around one antenna, given the mean ratio at one distance, in both directions."""
+
+    acts_if = by_key(reference_snr_db=CELLULAR, reference_distance_m=CELLULAR)
+
+    kind: Literal["calibrated"] = "calibrated"
+    reference_snr_db: RatioDb = 20.0
+    """Mean ratio at the receiver at the reference distance."""
+    reference_distance_m: DistanceM = 500.0
+    """Distance at which the mean ratio is the reference one."""
+
+    def mean_snr(self, modem: Modem, distance_m: FloatArray | None, size: int) -> FloatArray:
+        """Return ratios that fall with the distance [2, N], equal in both directions."""
+        assert distance_m is not None
+        farther = distance_m / self.reference_distance_m
+        loss = farther ** (self.path_loss_exponent_db / 10.0)
+        return np.stack([np.asarray(db_to_ratio(self.reference_snr_db) / loss)] * 2)
+
+
+class NormalisedSettings(BlockSettings):
+    """The same mean signal-to-noise ratio for every wireless client, in both directions."""
+
+    acts_if = by_key(mean_snr_db=CELLULAR)
+
+    kind: Literal["normalised"] = "normalised"
+    mean_snr_db: RatioDb = 20.0
+    """Mean ratio at the receiver."""
+
+    def mean_snr(self, modem: Modem, distance_m: FloatArray | None, size: int) -> FloatArray:
+        """Return the same ratio for all clients [2, N]."""
+        return np.full((2, size), db_to_ratio(self.mean_snr_db))

@@ -71,12 +71,6 @@ class RadioPower(Columns):
             power_w -= self.saved_w[:, np.newaxis] * asleep
         return np.asarray(power_w)
 
-    def at_multiples(self, multiple: FloatArray) -> RadioPower:
-        """Return the same power as a function of rates that are divided by these multiples [n]."""
-        return RadioPower(
-            self.busy_w, self.j_per_bit * multiple, self.saved_w, self.awake_bit_per_s / multiple
-        )
-
 
 def power_of(radios: Sequence[RadioProfile], direction: Direction) -> RadioPower:
     """Return the power of radios [n] in one direction, with sleep if a profile has it."""

@@ -16,8 +16,8 @@ from fleetsim.contracts import FloatArray, ModelCost
 from fleetsim.fleet.devices.profile import ComputeProfile, load_device
 from fleetsim.units import FLOP_PER_GFLOP, PARAMETERS_PER_MPARAM
 from fleetsim.validation import measurements
-from fleetsim.validation.phones import batch_s, least
-from fleetsim.validation.tables import Check, Kind, Section, SummaryLine, number, percent, table
+from fleetsim.validation.phones import batch_s, fitted
+from fleetsim.validation.tables import Check, Kind, Section, SummaryLine, filled
 
 BOARDS = ("raspberry-pi-4", "raspberry-pi-5")
 _START = (10e9, 30e9, 0.02, 2.0)
@@ -71,10 +71,9 @@ def fit(without: str = "") -> tuple[float, ...]:
     points = times().query("network != @without")
     measured_s = points["batch_s"].to_numpy()
 
-    def errors(logs: FloatArray) -> FloatArray:
-        return np.asarray(np.log(model_s(points, as_fitted(*np.exp(logs).tolist())) / measured_s))
-
-    return tuple(np.exp(least(errors, np.log(_START))).tolist())
+    return fitted(
+        lambda *numbers: np.log(model_s(points, as_fitted(*numbers)) / measured_s), _START
+    )
 
 
 def held_out_s() -> FloatArray:
@@ -92,44 +91,17 @@ def section() -> Section:
     by_files = _checks(points, model_s(points, carried), "fit")
     held_out = _checks(points, held_out_s(), "prediction")
     pi4, pi5 = (carried[board] for board in BOARDS)
-    lines = zip(
-        ("R, Raspberry Pi 4", "R, Raspberry Pi 5", "phi, depthwise", "phi, gemm"),
-        fit(),
-        (pi4.conv_flop_per_s, pi5.conv_flop_per_s, pi4.phi["depthwise"], pi4.phi["gemm"]),
-        (FLOP_PER_GFLOP, FLOP_PER_GFLOP, 1.0, 1.0),
-        ("GFLOP/s", "GFLOP/s", "", ""),
-        strict=True,
-    )
-    fit_table = table(
-        ("figure", "fitted", "shipped", "unit"),
-        [
-            (what, number(fitted / scale), number(in_file / scale), unit)
-            for what, fitted, in_file, scale, unit in lines
-        ],
-    )
-    rows = []
-    for check, other in zip(by_files, held_out, strict=True):
-        board, network = check.what.split(", ")
-        seconds = (f"{number(x)} s" for x in (check.expected, check.model))
-        errors = (percent(check.error), percent(other.error))
-        rows.append((f"`{board}`", network, *seconds, *errors))
-    head = ("board", "network", "measured", "model", "error", "held out")
-    text = f"""\
-Seconds of a training batch of 16 images of 224 x 224: {measurements.FEDERATED_VISION}. Four
-figures, {len(points)} points, least squares of ln(model / measured):
-
-{fit_table}
-
-"Held out" is the error of a network by a fit without it. The time of element-wise layers
-(normalization, activations) has no term of its own, so the three rates contain it. That is too much
-of it for wide transformers and for depthwise kernels of 7 x 7 (ConvNeXt), too little for narrow
-transformers and for bottlenecks.
-
-{table(head, rows)}
-"""
     return Section(
         "Boards: training in PyTorch",
-        text,
+        filled(
+            "board_training",
+            source=measurements.FEDERATED_VISION,
+            checks=by_files,
+            held_out=held_out,
+            fitted=fit(),
+            pi4=pi4,
+            pi5=pi5,
+        ),
         (
             SummaryLine.of("Raspberry Pi 4 and 5, PyTorch", by_files),
             SummaryLine.of("The same, each network held out", held_out),
