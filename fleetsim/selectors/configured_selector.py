@@ -32,6 +32,10 @@ class ConfiguredSelector(DeclaredState, Generic[SettingsT]):
 
     def __init__(self, settings: SettingsT) -> None:
         self._settings = settings
+        self._expected: dict[str, float | list[float]] = {}
+        """Numbers that are known of the choice of the present round."""
+        self._diagnostics: dict[str, float | list[float]] = {}
+        """Numbers of the last round."""
 
     def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
         """Keep the fleet and begin; clients are asked before a choice at the earliest."""
@@ -46,6 +50,10 @@ class ConfiguredSelector(DeclaredState, Generic[SettingsT]):
 
     def observe(self, outcome: RoundOutcome) -> None:
         """Learn nothing."""
+
+    def diagnostics(self) -> Diagnostics:
+        """Return the numbers of the last round that are known, for the record alone."""
+        return self._diagnostics
 
     def _begin(self, fleet: FleetView) -> None:
         """Begin without any knowledge of the clients."""
@@ -68,18 +76,3 @@ def known(**values: float | FloatArray | None) -> dict[str, float | list[float]]
         for name, value in values.items()
         if value is not None and np.size(value) > 0 and bool(np.isfinite(value).all())
     }
-
-
-class SelectorWithDiagnostics(ConfiguredSelector[SettingsT]):
-    """Base of selectors that give numbers of their rounds, for the record alone."""
-
-    def __init__(self, settings: SettingsT) -> None:
-        super().__init__(settings)
-        self._expected: dict[str, float | list[float]] = {}
-        """Numbers that are known of the choice of the present round."""
-        self._diagnostics: dict[str, float | list[float]] = {}
-        """Numbers of the last round."""
-
-    def diagnostics(self) -> Diagnostics:
-        """Return the numbers of the last round that are known."""
-        return self._diagnostics

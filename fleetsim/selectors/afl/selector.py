@@ -23,10 +23,8 @@ from fleetsim.schema.ranges import Weight
 from fleetsim.selectors import probing
 from fleetsim.selectors.afl.equations import Rounding, choose, valuations
 from fleetsim.selectors.configured_selector import ConfiguredSelector
-from fleetsim.selectors.declared_state import Column
 from fleetsim.selectors.demands import PROBED_LOSS, Demand, Demands
 from fleetsim.selectors.tie_breaking import TieRule, tie_keys
-from fleetsim.selectors.training_loss import training_losses
 from fleetsim.settings import Settings
 
 _Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
@@ -67,7 +65,7 @@ class AflSelector(ConfiguredSelector[AflSettings]):
     """Selector with the valuations of the fleet [N], -infinity where not known."""
 
     needs_losses = True
-    state_fields = (Column("valuation", np.float64),)
+    state_fields = ("_valuation",)
 
     def __init__(self, settings: AflSettings) -> None:
         super().__init__(settings)
@@ -108,7 +106,7 @@ class AflSelector(ConfiguredSelector[AflSettings]):
 
     def observe(self, outcome: RoundOutcome) -> None:
         """Refresh the valuations of the clients that delivered."""
-        clients, losses = training_losses(outcome.reports, "first_epoch")
+        clients, losses = probing.training_losses(outcome.reports, "first_epoch")
         self._valuation[clients] = valuations(self._fleet.num_samples[clients], losses)
 
     def _learn(self, mean_loss: FloatArray) -> None:

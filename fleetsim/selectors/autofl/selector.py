@@ -41,8 +41,7 @@ from fleetsim.selectors.autofl import equations
 from fleetsim.selectors.autofl.equations import NUM_STATES
 from fleetsim.selectors.autofl.q_tables import QTables, Rewards, WaitingRewards
 from fleetsim.selectors.baselines.uniform import random_clients
-from fleetsim.selectors.configured_selector import SelectorWithDiagnostics, known
-from fleetsim.selectors.declared_state import Scalar
+from fleetsim.selectors.configured_selector import ConfiguredSelector, known
 from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.selectors.learned_weights import weights_for
 from fleetsim.selectors.requirements import require_validation
@@ -123,7 +122,7 @@ class AutoFLSettings(Settings):
         return AutoFLSelector(self)
 
 
-class AutoFLSelector(SelectorWithDiagnostics[AutoFLSettings]):
+class AutoFLSelector(ConfiguredSelector[AutoFLSettings]):
     """Selector with Q-tables, and with rewards that wait for the next state of their clients.
 
     `_row` and `_level` are those of the present round's cohort.
@@ -131,7 +130,7 @@ class AutoFLSelector(SelectorWithDiagnostics[AutoFLSettings]):
 
     needs_probes = True
     state_parts = ("_tables", "_waiting")
-    state_fields = (Scalar("before", float),)
+    state_fields = ("_before",)
 
     def __init__(self, settings: AutoFLSettings) -> None:
         super().__init__(settings)

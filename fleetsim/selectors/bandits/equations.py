@@ -21,6 +21,16 @@ Source: Tong et al., "From learning to analytics: improving model efficacy with 
 selection", section IV, Algorithm 1, equations (3), (8), (10), (11). Open there, decided here: the
 meaning of "adds the reward of client i to the arms containing client i" (`initial_means`). Members
 of a last group that is not full are drawn from the other clients.
+
+In BP-UCB (section V-A, Algorithm 2) arms are clients. In slot t client n has the index
+
+    Psi_n = r_n + b_n(1) / N + mu sqrt(ln t / Pi_n)      (17)
+
+with r_n the mean of its *own* opinions over the slots in which it was selected (18), b_n(1) its
+belief that it should be, and Pi_n the number of these slots. The K largest train. `rewarded` adds
+the opinions of clients that trained, in slot 1 of all that have one. The paper does not say which
+clients train in slot 1; here K random ones do (the caller's draw). The opinion that each client has
+of that model is its r_n, with Pi_n = 1.
 """
 
 import itertools
@@ -126,6 +136,19 @@ def index(means: FloatArray, plays: IntArray, slot: int, mu: float) -> FloatArra
     is_played = plays > 0
     result[is_played] = means[is_played] + mu * np.sqrt(math.log(slot) / plays[is_played])
     return result
+
+
+def client_index(
+    means: FloatArray, plays: IntArray, beliefs: FloatArray, slot: int, mu: float = 0.01
+) -> FloatArray:
+    """Return Psi of each client [N] in BP-UCB; infinite for a client without a counted opinion.
+
+    Means r, plays Pi and beliefs b_n(1) in [0, 1] are of each client [N]; slot t is 1 for the
+    first; mu weighs exploration.
+
+    Source: Tong et al., "From learning to analytics", (17).
+    """
+    return index(means, plays, slot, mu) + beliefs / max(beliefs.size, 1)
 
 
 def rewarded(

@@ -19,7 +19,7 @@ from pydantic import Field
 
 from fleetsim.contracts import BoolArray, Cohort, IntArray, Parameters, RoundOutcome
 from fleetsim.schema.ranges import Rounds
-from fleetsim.selectors.declared_state import Column, DeclaredState, Scalar
+from fleetsim.selectors.declared_state import DeclaredState
 
 SlotModel = Literal["persist", "reset"]
 SlotRounds = Annotated[Rounds, Field(examples=[15])]
@@ -52,11 +52,7 @@ def slot_answer(members: IntArray, start: Parameters | None) -> IntArray | Cohor
 class SelectionSlot(DeclaredState):
     """Clients of the present slot, and the number of its rounds left."""
 
-    state_fields = (
-        Column("slot_clients", np.int64),
-        Scalar("slot_num_left", int),
-        Column("slot_delivered", np.bool_),
-    )
+    state_fields = ("_slot_clients", "_slot_num_left", "_slot_delivered")
 
     def __init__(self, num_clients: int) -> None:
         self._slot_clients: IntArray = np.empty(0, dtype=np.int64)

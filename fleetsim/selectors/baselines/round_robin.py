@@ -19,7 +19,6 @@ from fleetsim.selectors.bandits.slots import SlotRounds, ends_slot
 from fleetsim.selectors.baselines.client_sets import sets_in_line
 from fleetsim.selectors.baselines.fixed import ClientIds, sets_of_clients
 from fleetsim.selectors.configured_selector import ConfiguredSelector
-from fleetsim.selectors.declared_state import Scalar
 from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.settings import Settings
 
@@ -74,7 +73,7 @@ def take_turn(line: IntArray, wanted: int, is_candidate: BoolArray) -> IntArray:
 class RoundRobinSelector(ConfiguredSelector[RoundRobinSettings]):
     """Selector of blocks of a permutation; `_position` counts on over all cycles."""
 
-    state_fields = (Scalar("position", int),)
+    state_fields = ("_position",)
 
     def _begin(self, fleet: FleetView) -> None:
         generator = rng.stream(fleet.seed, "select/round-robin/order")
@@ -103,7 +102,7 @@ class RoundRobinSelector(ConfiguredSelector[RoundRobinSettings]):
 class SetRotationSelector(ConfiguredSelector[RoundRobinSettings]):
     """Selector of given sets in turn, one per slot; `_turn` counts the slots."""
 
-    state_fields = (Scalar("turn", int),)
+    state_fields = ("_turn",)
 
     def _begin(self, fleet: FleetView) -> None:
         self._sets = sets_of_clients(self._settings.sets, self._size, "sets")

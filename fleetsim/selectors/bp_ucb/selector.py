@@ -35,7 +35,7 @@ from fleetsim.contracts import (
 from fleetsim.schema.key_conditions import NO_DISTANCES, all_of, beside, by_key
 from fleetsim.schema.ranges import Gain, LengthM, Rounds, Steps, Weight
 from fleetsim.selectors import probing
-from fleetsim.selectors.bandits.equations import rewarded
+from fleetsim.selectors.bandits.equations import client_index, rewarded
 from fleetsim.selectors.bandits.slots import SelectionSlot, SlotModel, slot_answer
 from fleetsim.selectors.baselines.uniform import random_clients
 from fleetsim.selectors.bp_ucb.belief_propagation import (
@@ -46,7 +46,6 @@ from fleetsim.selectors.bp_ucb.belief_propagation import (
     local_potentials,
     propagated,
 )
-from fleetsim.selectors.bp_ucb.equations import index
 from fleetsim.selectors.bp_ucb.neighbour_graph import (
     MUTUAL_NEAREST,
     GraphSettings,
@@ -57,7 +56,6 @@ from fleetsim.selectors.bp_ucb.neighbour_graph import (
     gossip,
 )
 from fleetsim.selectors.configured_selector import ConfiguredSelector
-from fleetsim.selectors.declared_state import Column, Scalar
 from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.selectors.tie_breaking import TieRule, best, tie_keys
 from fleetsim.settings import Settings
@@ -173,11 +171,7 @@ class BpUcbSelector(ConfiguredSelector[BpUcbSettings]):
     needs_losses = True
     needs_probes = True
     state_parts = ("_slot",)
-    state_fields = (
-        Column("means", np.float64),
-        Column("plays", np.int64),
-        Scalar("num_slots", int),
-    )
+    state_fields = ("_means", "_plays", "_num_slots")
 
     def _begin(self, fleet: FleetView) -> None:
         position_m = fleet.position_m
@@ -282,7 +276,9 @@ class BpUcbSelector(ConfiguredSelector[BpUcbSettings]):
         if self._num_slots == 0:
             return random_clients(present, view.wanted, generator.standard_exponential(size))
         self._learn(probing.accuracies(view.reports, size))
-        scores = index(self._means, self._plays, self._belief, self._num_slots + 1, settings.mu)
+        scores = client_index(
+            self._means, self._plays, self._belief, self._num_slots + 1, settings.mu
+        )
         keys = tie_keys(settings.ties, size, generator)
         replies = view.reports[self._num_before :]
         delivered = [report.client for report in replies if report.is_delivered]

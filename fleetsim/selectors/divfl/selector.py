@@ -33,7 +33,6 @@ from fleetsim.contracts import (
 from fleetsim.schema.key_conditions import beside, by_key
 from fleetsim.selectors import probing
 from fleetsim.selectors.configured_selector import ConfiguredSelector
-from fleetsim.selectors.declared_state import Column
 from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.selectors.divfl.equations import Metric, cluster_sizes, greedy, refreshed, sample_size
 from fleetsim.selectors.tie_breaking import TieRule, best, tie_keys
@@ -89,11 +88,7 @@ class DivFlSelector(ConfiguredSelector[DivFlSettings]):
 
     needs_losses = True
     needs_probes = True
-    state_fields = (
-        Column("vectors", np.float32),
-        Column("is_known", np.bool_),
-        Column("distance", np.float64),
-    )
+    state_fields = ("_vectors", "_is_known", "_distance")
 
     def _begin(self, fleet: FleetView) -> None:
         self._vectors: Parameters = np.zeros((self._size, fleet.parameters.size), dtype=np.float32)

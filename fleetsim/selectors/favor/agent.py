@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from fleetsim import rng
 from fleetsim.contracts import State
-from fleetsim.selectors.declared_state import DeclaredState, Scalar
+from fleetsim.selectors.declared_state import DeclaredState
 from fleetsim.selectors.favor.equations import exploration_rate
 from fleetsim.selectors.favor.replay import Coordinates, Replay
 from fleetsim.selectors.favor.settings import FavorKeys
@@ -24,11 +24,7 @@ class Agent(DeclaredState):
     """Double Q-learning of one fleet."""
 
     state_parts = ("network", "replay")
-    state_fields = (
-        Scalar("num_rounds", int),
-        Scalar("num_steps", int),
-        Scalar("num_episodes", int),
-    )
+    state_fields = ("_num_rounds", "_num_steps", "_num_episodes")
 
     def __init__(
         self, settings: FavorKeys, num_clients: int, num_coordinates: int, *, seed: int

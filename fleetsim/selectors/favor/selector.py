@@ -31,8 +31,7 @@ from fleetsim.contracts import (
 from fleetsim.errors import ScenarioError
 from fleetsim.quoting import quoted
 from fleetsim.selectors import probing
-from fleetsim.selectors.configured_selector import SelectorWithDiagnostics, known
-from fleetsim.selectors.declared_state import Column, Scalar
+from fleetsim.selectors.configured_selector import ConfiguredSelector, known
 from fleetsim.selectors.favor.agent import Agent
 from fleetsim.selectors.favor.compression import Compression
 from fleetsim.selectors.favor.equations import choose, reward
@@ -51,17 +50,13 @@ class FavorSettings(FavorKeys):
         return FavorSelector(self)
 
 
-class FavorSelector(SelectorWithDiagnostics[FavorSettings]):
+class FavorSelector(ConfiguredSelector[FavorSettings]):
     """Selector with the coordinates of all models and an agent that outlasts the run."""
 
     needs_losses = True
     needs_probes = True
     state_parts = ("_compression", "_agent")
-    state_fields = (
-        Column("was_asked", np.bool_),
-        Scalar("is_over", bool),
-        Scalar("is_stored", bool),
-    )
+    state_fields = ("_was_asked", "_is_over", "_is_stored")
 
     def _begin(self, fleet: FleetView) -> None:
         settings = self._settings

@@ -33,7 +33,6 @@ from fleetsim.schema.ranges import Gain, PositiveFraction, Steps
 from fleetsim.selectors import probing
 from fleetsim.selectors.baselines.uniform import random_clients
 from fleetsim.selectors.configured_selector import ConfiguredSelector
-from fleetsim.selectors.declared_state import Column, Scalar
 from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.selectors.fedcor.correlation_fit import (
     fitted,
@@ -104,14 +103,7 @@ class FedCorSelector(ConfiguredSelector[FedCorSettings]):
 
     needs_losses = True
     needs_probes = True
-    state_fields = (
-        Column("points", np.float64),
-        Column("alpha", np.float64),
-        Column("changes", np.float64),
-        Column("changed_in", np.int64),
-        Column("loss", np.float64),
-        Scalar("is_new_model", bool),
-    )
+    state_fields = ("_points", "_alpha", "_changes", "_changed_in", "_loss", "_is_new_model")
 
     def _begin(self, fleet: FleetView) -> None:
         self._weights = fleet.num_samples / fleet.num_samples.sum()

@@ -25,8 +25,7 @@ from fleetsim.contracts import (
     State,
 )
 from fleetsim.errors import ScenarioError
-from fleetsim.selectors.configured_selector import SelectorWithDiagnostics, known
-from fleetsim.selectors.declared_state import Column, Scalar
+from fleetsim.selectors.configured_selector import ConfiguredSelector, known
 from fleetsim.selectors.fedgcs.policy import Policy, require_form
 from fleetsim.selectors.fedgcs.records import NO_RECORDS, ScoreScale, SelectionRecords
 from fleetsim.selectors.fedgcs.settings import FedGCSKeys
@@ -48,21 +47,21 @@ class FedGCSSettings(FedGCSKeys):
         return FedGCSSelector(self)
 
 
-class FedGCSSelector(SelectorWithDiagnostics[FedGCSSettings]):
+class FedGCSSelector(ConfiguredSelector[FedGCSSettings]):
     """Selector with records, networks, and columns over the fleet [N] for surrogate records.
 
     `_scale` is the `ScoreScale` of the networks; it is empty without any, and for surrogates.
     """
 
     state_fields = (
-        Scalar("num_fits", int),
-        Scalar("num_since_fit", int),
-        Scalar("wanted", int),
-        Scalar("accuracy", float),
-        Column("utility", np.float64),
-        Column("duration_s", np.float64),
-        Column("energy_j", np.float64),
-        Column("scale", np.float64),
+        "_num_fits",
+        "_num_since_fit",
+        "_wanted",
+        "_accuracy",
+        "_utility",
+        "_duration_s",
+        "_energy_j",
+        "_scale",
     )
 
     def __init__(self, settings: FedGCSSettings) -> None:

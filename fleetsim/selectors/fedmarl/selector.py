@@ -34,8 +34,7 @@ from fleetsim.contracts import (
 from fleetsim.errors import ScenarioError
 from fleetsim.selectors import learned_weights, probing
 from fleetsim.selectors.baselines.uniform import random_clients
-from fleetsim.selectors.configured_selector import SelectorWithDiagnostics, known
-from fleetsim.selectors.declared_state import Column, Scalar
+from fleetsim.selectors.configured_selector import ConfiguredSelector, known
 from fleetsim.selectors.fedmarl import equations
 from fleetsim.selectors.fedmarl.agents import Agents, checked_network, first_network
 from fleetsim.selectors.fedmarl.equations import Floats32
@@ -68,7 +67,7 @@ class Choice:
     """Last report of each client that was asked, whether it answered or not [p]."""
 
 
-class FedMarlSelector(SelectorWithDiagnostics[FedMarlSettings]):
+class FedMarlSelector(ConfiguredSelector[FedMarlSettings]):
     """Selector with columns over the fleet [N] and a team of agents.
 
     `_last_states`, `_last_continues` and `_last_reward` are of the round before. They become a
@@ -80,12 +79,12 @@ class FedMarlSelector(SelectorWithDiagnostics[FedMarlSettings]):
     needs_probes = True
     state_parts = ("_agents",)
     state_fields = (
-        Column("upload_s", np.float64),
-        Column("num_uploads", np.int64),
-        Scalar("accuracy", float),
-        Column("last_states", np.float32),
-        Column("last_continues", np.bool_),
-        Scalar("last_reward", float),
+        "_upload_s",
+        "_num_uploads",
+        "_accuracy",
+        "_last_states",
+        "_last_continues",
+        "_last_reward",
     )
 
     def _begin(self, fleet: FleetView) -> None:

@@ -38,25 +38,11 @@ from fleetsim.contracts import (
 )
 from fleetsim.errors import ScenarioError
 from fleetsim.schema.ranges import Samples, Weight
+from fleetsim.selectors import probing
 from fleetsim.selectors.configured_selector import ConfiguredSelector
-from fleetsim.selectors.declared_state import Column, Scalar
 from fleetsim.selectors.demands import Demand, Demands
-from fleetsim.selectors.gpfl.equations import (
-    Adjustment,
-    PlayCount,
-    RewardMean,
-    client_vector,
-    confidence_bound,
-    direction,
-    exploration_weight,
-    first_scores,
-    gradient_projection,
-    normalised,
-    num_plays,
-    reward_factor,
-    rewards,
-    with_rewards,
-)
+from fleetsim.selectors.gpfl import equations
+from fleetsim.selectors.gpfl.equations import Adjustment, PlayCount, RewardMean
 from fleetsim.selectors.requirements import require_validation
 from fleetsim.selectors.tie_breaking import TieRule, best, tie_keys
 from fleetsim.settings import Settings
@@ -127,15 +113,15 @@ class GPFLSelector(ConfiguredSelector[GPFLSettings]):
     needs_losses = True
     needs_probes = True
     state_fields = (
-        Scalar("num_rounds", int),
-        Column("was_asked", np.bool_),
-        Column("projection", np.float64),
-        Column("num_pulls", np.int64),
-        Column("reward_sum", np.float64),
-        Column("num_rewards", np.int64),
-        Column("direction", np.float64),
-        Scalar("accuracy", float),
-        Scalar("loss", float),
+        "_num_rounds",
+        "_was_asked",
+        "_projection",
+        "_num_pulls",
+        "_reward_sum",
+        "_num_rewards",
+        "_direction",
+        "_accuracy",
+        "_loss",
     )
 
     def _begin(self, fleet: FleetView) -> None:
@@ -163,29 +149,29 @@ class GPFLSelector(ConfiguredSelector[GPFLSettings]):
             return ()
         is_new = ~self._was_asked[view.candidates]
         self._was_asked[view.candidates] = True
-        size_of = dict(zip(view.candidates.tolist(), view.num_samples.tolist(), strict=True))
-        requests = [
-            ProbeRequest(client=client, work=self._work(size_of[client]))
-            for client in view.candidates[is_new].tolist()
-        ]
-        if self._pending is None:
-            return requests
-        return requests + [
-            ProbeRequest(
-                client=client, work=self._work(size_of[client]), needs_model=False, parameters=model
-            )
-            for client, model in zip(
-                self._pending.clients.tolist(), self._pending.models, strict=True
-            )
-            if client in size_of
-        ]
+        work = Work(WorkKind.GRADIENT, num_samples=self._settings.initial_batch)
+        requests = list(probing.requests(view.candidates[is_new], work))
+        if self._pending is not None:
+            present = set(view.candidates.tolist())
+            requests += [
+                ProbeRequest(client, work, needs_model=False, parameters=model)
+                for client, model in zip(
+                    self._pending.clients.tolist(), self._pending.models, strict=True
+                )
+                if client in present
+            ]
+        return requests
 
     def select(self, view: RoundView) -> IntArray:
         """Return the largest projections in round 1, then the largest bounds."""
         if view.learning_rate is not None:
             self._learning_rate = view.learning_rate
         self._take_in(view)
-        scores = first_scores(self._projection) if self._num_rounds == 0 else self._bounds(view)
+        scores = (
+            equations.first_scores(self._projection)
+            if self._num_rounds == 0
+            else self._bounds(view)
+        )
         generator = rng.stream(self._fleet.seed, "select/gpfl", view.round)
         keys = tie_keys(self._settings.ties, self._size, generator)
         present = view.candidates
@@ -214,7 +200,8 @@ class GPFLSelector(ConfiguredSelector[GPFLSettings]):
             return
         rate, vector = self._learning_rate, self._settings.vector
         vectors = {
-            client: client_vector(base, model, rate, vector) for client, base, model in delivered
+            client: equations.client_vector(base, model, rate, vector)
+            for client, base, model in delivered
         }
         self._learn(vectors, factor, is_aggregated=outcome.aggregated)
 
@@ -226,12 +213,6 @@ class GPFLSelector(ConfiguredSelector[GPFLSettings]):
         """Replace the state by a copy of what `state` returned."""
         super().restore(state)
         self._pending = _PendingRound.restored(state) if "pending/clients" in state else None
-
-    def _work(self, num_samples: int) -> Work:
-        batch = self._settings.initial_batch
-        return Work(
-            WorkKind.GRADIENT, num_samples=None if batch is None else min(batch, num_samples)
-        )
 
     def _take_in(self, view: RoundView) -> None:
         """Learn from gradients of the pending round, then from those of new clients."""
@@ -258,7 +239,7 @@ class GPFLSelector(ConfiguredSelector[GPFLSettings]):
         self._num_pulls[delivered] += 1
         self._reward(self._mask(delivered), factor, self._settings.mean)
         if is_aggregated and vectors:
-            self._direction = direction(list(vectors.values()))
+            self._direction = equations.direction(list(vectors.values()))
 
     def _project(self, vectors: dict[int, FloatArray]) -> IntArray:
         """Store projections; return the ids of clients with a finite vector, dropping others."""
@@ -267,25 +248,27 @@ class GPFLSelector(ConfiguredSelector[GPFLSettings]):
         ]:
             del vectors[client]
         if vectors and self._direction.size == 0:
-            self._direction = direction(list(vectors.values()))
+            self._direction = equations.direction(list(vectors.values()))
         clients = np.array(list(vectors), dtype=np.int64)
-        self._projection[clients] = gradient_projection(vectors.values(), self._direction)
+        self._projection[clients] = equations.gradient_projection(vectors.values(), self._direction)
         return clients
 
     def _reward(self, is_observed: BoolArray, factor: float, mean: RewardMean) -> None:
-        reward = rewards(normalised(self._projection), is_observed, factor)
-        self._reward_sum, self._num_rewards = with_rewards(
+        reward = equations.rewards(equations.normalised(self._projection), is_observed, factor)
+        self._reward_sum, self._num_rewards = equations.with_rewards(
             self._reward_sum, self._num_rewards, reward, is_observed, mean
         )
 
     def _bounds(self, view: RoundView) -> FloatArray:
         rounds_gone = view.round - 1
-        return confidence_bound(
+        return equations.confidence_bound(
             self._reward_sum,
             self._num_rewards,
             self._num_pulls,
-            exploration_weight(rounds_gone, self._planned_rounds, self._settings.exploration),
-            num_plays(self._num_pulls, rounds_gone, self._settings.plays),
+            equations.exploration_weight(
+                rounds_gone, self._planned_rounds, self._settings.exploration
+            ),
+            equations.num_plays(self._num_pulls, rounds_gone, self._settings.plays),
         )
 
     def _factor(self, now: Evaluation | None) -> float:
@@ -293,7 +276,9 @@ class GPFLSelector(ConfiguredSelector[GPFLSettings]):
         accuracy, loss = _accuracy_and_loss(now)
         if not np.isfinite([accuracy, loss, self._accuracy, self._loss]).all():
             return 1.0
-        return reward_factor(accuracy, self._accuracy, loss, self._loss, self._settings.adjustment)
+        return equations.reward_factor(
+            accuracy, self._accuracy, loss, self._loss, self._settings.adjustment
+        )
 
 
 def _accuracy_and_loss(evaluation: Evaluation | None) -> tuple[float, float]:

@@ -35,7 +35,6 @@ from fleetsim.schema.key_conditions import beside, beside_any, by_key
 from fleetsim.schema.ranges import DurationS, PositiveFraction, Rounds
 from fleetsim.selectors.baselines.uniform import draw
 from fleetsim.selectors.configured_selector import ConfiguredSelector
-from fleetsim.selectors.declared_state import Column, Scalar
 from fleetsim.selectors.demands import COHORT_LOSS, Demand, Demands
 from fleetsim.selectors.oort import equations
 from fleetsim.selectors.oort.profiles import PROFILES, Profile
@@ -146,15 +145,15 @@ class OortSelector(ConfiguredSelector[OortOptions]):
 
     needs_losses = True
     state_fields = (
-        Column("utility", np.float64),
-        Column("duration_s", np.float64),
-        Column("last_round", np.int64),
-        Column("num_selected", np.int64),
-        Column("achieved", np.float64),
-        Scalar("num_rounds", int),
-        Scalar("preferred_s", float),
-        Scalar("step_s", float),
-        Scalar("percentile", float),
+        "_utility",
+        "_duration_s",
+        "_last_round",
+        "_num_selected",
+        "_achieved",
+        "_num_rounds",
+        "_preferred_s",
+        "_step_s",
+        "_percentile",
     )
 
     def _begin(self, fleet: FleetView) -> None:

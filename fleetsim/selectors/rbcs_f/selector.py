@@ -29,18 +29,9 @@ from fleetsim.errors import ScenarioError
 from fleetsim.schema.ranges import Gain, Weight
 from fleetsim.selectors import probing
 from fleetsim.selectors.configured_selector import ConfiguredSelector
-from fleetsim.selectors.declared_state import Column
 from fleetsim.selectors.demands import Demand, Demands
-from fleetsim.selectors.rbcs_f.equations import (
-    NUM_FEATURES,
-    choose,
-    contexts,
-    estimated_exchange_s,
-    initial_estimate,
-    queues_after,
-    require_guarantee,
-    with_exchanges,
-)
+from fleetsim.selectors.rbcs_f import equations
+from fleetsim.selectors.rbcs_f.equations import NUM_FEATURES
 from fleetsim.selectors.tie_breaking import TieRule, tie_keys
 from fleetsim.settings import Settings
 from fleetsim.units import BIT_PER_BYTE
@@ -86,20 +77,17 @@ class RBCSFSelector(ConfiguredSelector[RBCSFSettings]):
     """
 
     needs_probes = True
-    state_fields = (
-        Column("queue", np.float64),
-        Column("gram", np.float64),
-        Column("moment", np.float64),
-        Column("took_part", np.bool_),
-    )
+    state_fields = ("_queue", "_gram", "_moment", "_took_part")
 
     def _begin(self, fleet: FleetView) -> None:
         try:
-            require_guarantee(self._settings.guaranteed_fraction, self._size, fleet.cohort)
+            equations.require_guarantee(
+                self._settings.guaranteed_fraction, self._size, fleet.cohort
+            )
         except ValueError as fault:
             raise ScenarioError(f"server.selector: {fault}") from fault
         self._queue: FloatArray = np.zeros(self._size)
-        self._gram, self._moment = initial_estimate(self._size, self._settings.ridge)
+        self._gram, self._moment = equations.initial_estimate(self._size, self._settings.ridge)
         self._took_part = np.zeros(self._size, dtype=np.bool_)
         self._context: FloatArray = np.full((self._size, NUM_FEATURES), np.nan)
 
@@ -112,7 +100,7 @@ class RBCSFSelector(ConfiguredSelector[RBCSFSettings]):
         self._take_in(view)
         is_known = np.isfinite(self._context[view.candidates]).all(axis=1)
         present = view.candidates[is_known]
-        exchange_s = estimated_exchange_s(
+        exchange_s = equations.estimated_exchange_s(
             self._gram[present],
             self._moment[present],
             self._context[present],
@@ -123,7 +111,9 @@ class RBCSFSelector(ConfiguredSelector[RBCSFSettings]):
             exchange_s = np.zeros(present.size)
         generator = rng.stream(self._fleet.seed, "select/rbcs-f", view.round)
         keys = tie_keys(self._settings.ties, self._size, generator)[present]
-        chosen = choose(self._queue[present], exchange_s, view.wanted, keys, self._settings.penalty)
+        chosen = equations.choose(
+            self._queue[present], exchange_s, view.wanted, keys, self._settings.penalty
+        )
         return present[chosen]
 
     def observe(self, outcome: RoundOutcome) -> None:
@@ -135,11 +125,13 @@ class RBCSFSelector(ConfiguredSelector[RBCSFSettings]):
         ]
         clients = np.array([report.client for report in reported], dtype=np.int64)
         exchange_s = np.array([report.duration_s for report in reported], dtype=np.float64)
-        self._gram, self._moment = with_exchanges(
+        self._gram, self._moment = equations.with_exchanges(
             self._gram, self._moment, clients, self._context[clients], exchange_s
         )
         self._took_part = self._mask(outcome.selected)
-        self._queue = queues_after(self._queue, self._took_part, self._settings.guaranteed_fraction)
+        self._queue = equations.queues_after(
+            self._queue, self._took_part, self._settings.guaranteed_fraction
+        )
 
     def _take_in(self, view: RoundView) -> None:
         """Store the contexts of the clients that answered; NaN for all others."""
@@ -151,7 +143,7 @@ class RBCSFSelector(ConfiguredSelector[RBCSFSettings]):
         }
         clients = np.array(list(reported), dtype=np.int64)
         self._context = np.full((self._size, NUM_FEATURES), np.nan)
-        self._context[clients] = contexts(
+        self._context[clients] = equations.contexts(
             np.array([1.0 - resources.load_fraction for resources in reported.values()]),
             self._took_part[clients],
             float(self._fleet.payload_byte * BIT_PER_BYTE),

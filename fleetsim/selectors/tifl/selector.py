@@ -32,7 +32,6 @@ from fleetsim.schema.key_conditions import beside, by_key
 from fleetsim.schema.ranges import DurationS, Rounds
 from fleetsim.selectors import probing
 from fleetsim.selectors.configured_selector import ConfiguredSelector
-from fleetsim.selectors.declared_state import Column, Scalar
 from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.selectors.tifl import equations
 from fleetsim.selectors.tifl.equations import DROPPED, Fill, ProbabilityRule, Split
@@ -96,14 +95,14 @@ class TiFLSelector(ConfiguredSelector[TiFLSettings]):
 
     needs_probes = True
     state_fields = (
-        Column("observed_s", np.float64),
-        Column("num_asked", np.int64),
-        Column("tier_of", np.int64),
-        Scalar("longest_s", float),
-        Column("credit", np.float64),
-        Column("probability", np.float64),
-        Column("accuracy", np.float64),
-        Scalar("tier", int),
+        "_observed_s",
+        "_num_asked",
+        "_tier_of",
+        "_longest_s",
+        "_credit",
+        "_probability",
+        "_accuracy",
+        "_tier",
     )
 
     def __init__(self, settings: TiFLSettings) -> None:

@@ -1,10 +1,15 @@
-"""Quick-Init UCB: the bandit over sets, with a first estimate of every arm after N / K slots.
+"""UCB over sets, a bandit whose arms are all sets of K clients, and its quick initialisation.
 
-docs/selectors.md has the groups, absences and rehearsed groups (`cold_start: reset`). The order of
-the groups, open in the paper, is random; `ties: lowest_id` takes the order of the ids, which
-favours experiments that number the good clients first.
+K is the cohort, or all clients where the fleet is smaller. The mean opinion is taken over those
+that answered. No client is asked after the last slot.
 
-Source: Tong et al., "From learning to analytics", section IV, Algorithm 1.
+Quick-Init UCB has a first estimate of every arm after N / K slots. docs/selectors.md has its
+groups, absences and rehearsed groups (`cold_start: reset`). The order of the groups, open in the
+paper, is random; `ties: lowest_id` takes the order of the ids, which favours experiments that
+number the good clients first.
+
+Source: Tong et al., "From learning to analytics", section IV (mu = 1, L = 15), Algorithm 1. The
+limit of a million sets (`max_sets`) is fleetsim's.
 """
 
 from __future__ import annotations
@@ -12,25 +17,149 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
+from pydantic import Field
 
 from fleetsim import rng
 from fleetsim.contracts import (
     BoolArray,
+    Cohort,
     FleetView,
     FloatArray,
     IntArray,
     ProbeRequest,
     Report,
+    RoundOutcome,
     RoundView,
 )
+from fleetsim.errors import ScenarioError
+from fleetsim.schema.ranges import Rounds, Weight
 from fleetsim.selectors import probing
-from fleetsim.selectors.bandits.equations import Init, arm_of, average_opinion, initial_means
-from fleetsim.selectors.declared_state import Column
-from fleetsim.selectors.tie_breaking import tie_keys
-from fleetsim.selectors.ucb.selector import NO_ARM, SetBanditOptions, UcbSelector
+from fleetsim.selectors.bandits import equations
+from fleetsim.selectors.bandits.equations import MOST_ARMS, Init
+from fleetsim.selectors.bandits.slots import SelectionSlot, SlotModel, slot_answer
+from fleetsim.selectors.configured_selector import ConfiguredSelector
+from fleetsim.selectors.demands import Demand, Demands
+from fleetsim.selectors.tie_breaking import TieRule, best, tie_keys
+from fleetsim.settings import Settings
+
+NO_ARM = -1
+
+
+class SetBanditOptions(Settings):
+    """Settings of all bandits over sets."""
+
+    demands: ClassVar[Demands] = {
+        "": Demand(
+            "accuracies of all clients after every slot",
+            "small",
+            "all C(N, K) sets are listed, a million at most; single clients tell their accuracy",
+            has_sets=True,
+        )
+    }
+
+    kind: str
+    mu: Weight = 1.0
+    """Weight of the exploration."""
+    slot_rounds: Rounds = Field(default=15, examples=[1])
+    """Rounds for which a set trains before it is evaluated (L)."""
+    ties: TieRule = "random"
+    """Order among sets of equal index, and of clients in the cold start."""
+    model: SlotModel = "persist"
+    """First model of a slot: that of the slot before, or the initial one."""
+    max_sets: Annotated[int, Field(ge=1, le=5_000_000)] = MOST_ARMS
+    """Largest number of sets; each takes memory, 16 byte and 8 for each member."""
+
+
+class UcbSettings(SetBanditOptions):
+    """Bandit over all sets of clients, by the average opinion of the model."""
+
+    kind: Literal["ucb"] = "ucb"
+
+    def build(self) -> UcbSelector:
+        """Selector with these settings."""
+        return UcbSelector(self)
+
+
+class UcbSelector(ConfiguredSelector[SetBanditOptions]):
+    """Selector with the mean reward and number of plays of every arm [A], and the present slot."""
+
+    needs_losses = True
+    needs_probes = True
+    state_parts = ("_slot",)
+    state_fields: ClassVar[tuple[str, ...]] = ("_means", "_plays", "_num_slots", "_arm")
+
+    def _begin(self, fleet: FleetView) -> None:
+        size = min(fleet.cohort, self._size)
+        try:
+            self._sets = equations.arms(self._size, size, self._settings.max_sets)
+        except ValueError as fault:
+            raise ScenarioError(
+                f"server.selector.kind = {self._settings.kind!r}: {fault}; lower fleet.size or"
+                " server.cohort, choose server.selector.kind = 'bp-ucb', or raise"
+                " server.selector.max_sets"
+            ) from None
+        self._start = fleet.parameters if self._settings.model == "reset" else None
+        self._means: FloatArray = np.zeros(self._sets.shape[0])
+        self._plays: IntArray = np.zeros(self._sets.shape[0], dtype=np.int64)
+        self._slot = SelectionSlot(self._size)
+        self._num_slots = 0
+        self._arm = NO_ARM
+
+    def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
+        """After a slot, ask all candidates for an opinion of its model."""
+        if self._arm == NO_ARM or not self._slot.is_over:
+            return ()
+        return probing.evaluations(probing.unasked(view), is_opinion=True)
+
+    def select(self, view: RoundView) -> IntArray | Cohort:
+        """Return those of the slot's set that are candidates."""
+        start = None
+        if self._slot.is_over and view.candidates.size:
+            self._evaluate_slot(view)
+            self._begin_slot(view)
+            start = self._start
+        return slot_answer(self._slot.members(view.candidates, view.wanted), start)
+
+    def observe(self, outcome: RoundOutcome) -> None:
+        """Count one round of the slot."""
+        self._slot.observe(outcome)
+
+    def _evaluate_slot(self, view: RoundView) -> None:
+        if self._arm != NO_ARM:
+            reward = equations.average_opinion(probing.accuracies(view.reports, self._size))
+            if not math.isnan(reward):
+                self._credit(reward)
+
+    def _begin_slot(self, view: RoundView) -> None:
+        is_present = self._mask(view.candidates)
+        self._arm = self._next_arm(view.round, is_present, self._num_slots + 1)
+        if self._arm == NO_ARM:
+            self._slot.begin(view.candidates, 1)
+        else:
+            self._num_slots += 1
+            self._slot.begin(self._sets[self._arm], self._settings.slot_rounds)
+
+    def _next_arm(self, round_: int, is_present: BoolArray, slot: int) -> int:
+        """Return the arm of the largest index, of those whose members are all available [N]."""
+        playable = np.flatnonzero(equations.is_playable(self._sets, is_present))
+        if playable.size == 0:
+            return NO_ARM
+        scores = equations.index(
+            self._means[playable], self._plays[playable], slot, self._settings.mu
+        )
+        generator = rng.stream(self._fleet.seed, f"select/{self._settings.kind}", round_)
+        keys = tie_keys(self._settings.ties, self._plays.size, generator)
+        return int(playable[best(scores, 1, keys[playable])[0]])
+
+    def _credit(self, reward: float) -> None:
+        """Add a reward to the arm that was played."""
+        played = np.array([self._arm], dtype=np.int64)
+        self._means, self._plays = equations.rewarded(
+            self._means, self._plays, played, np.array([reward], dtype=np.float64)
+        )
 
 
 class QuickInitUcbSettings(SetBanditOptions):
@@ -83,7 +212,7 @@ class Rehearsal:
 class QuickInitUcbSelector(UcbSelector):
     """Bandit over sets with the reward of every client's first group [N], NaN before."""
 
-    state_fields = (*UcbSelector.state_fields, Column("client_reward", np.float64))
+    state_fields = (*UcbSelector.state_fields, "_client_reward")
 
     def __init__(self, settings: QuickInitUcbSettings) -> None:
         super().__init__(settings)
@@ -126,7 +255,7 @@ class QuickInitUcbSelector(UcbSelector):
         fresh = view.reports[self._num_read :]
         self._num_read = len(view.reports)
         if self._rehearsal is not None and self._rehearsal.is_over:
-            reward = average_opinion(probing.accuracies(fresh, self._size))
+            reward = equations.average_opinion(probing.accuracies(fresh, self._size))
             if not math.isnan(reward):
                 self._start_arms(self._rehearsal.clients, reward)
             self._rehearsal = None
@@ -163,7 +292,7 @@ class QuickInitUcbSelector(UcbSelector):
         group = self._group(is_present, is_present)
         if group.size == 0:
             return super()._next_arm(round_, is_present, slot)
-        return arm_of(group, self._size) if group.size == self._sets.shape[1] else NO_ARM
+        return equations.arm_of(group, self._size) if group.size == self._sets.shape[1] else NO_ARM
 
     def _credit(self, reward: float) -> None:
         members = self._sets[self._arm]
@@ -178,5 +307,7 @@ class QuickInitUcbSelector(UcbSelector):
         self._client_reward[members[is_new]] = reward
         is_known = np.isfinite(self._client_reward[self._sets]).all(axis=1)
         begun = np.flatnonzero(is_known & (self._plays == 0))
-        self._means[begun] = initial_means(self._sets[begun], self._client_reward, self._init)
+        self._means[begun] = equations.initial_means(
+            self._sets[begun], self._client_reward, self._init
+        )
         self._plays[begun] = 1
