@@ -4,6 +4,7 @@ A selector that inherits `DeclaredState` lists the attributes that outlast a rou
 methods `state` and `restore` of `fleetsim.contracts.Selector`.
 """
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 import numpy as np
@@ -24,7 +25,8 @@ class DeclaredState:
     """
 
     state_fields: ClassVar[tuple[str, ...]] = ()
-    """Attributes, arrays and numbers, that outlast a round; a leading `_` is not in their keys."""
+    """Attributes, arrays and numbers, that outlast a round, beside those of base classes; a leading
+    `_` is not in their keys."""
     state_parts: ClassVar[tuple[str, ...]] = ()
     """Attributes that have a state of their own, whose keys differ from those of `state_fields`."""
     state_prefix: ClassVar[str] = ""
@@ -35,18 +37,19 @@ class DeclaredState:
         state: State = {}
         for part in self.state_parts:
             state |= getattr(self, part).state()
-        return state | {
-            self._key(name): np.array(getattr(self, name)) for name in self.state_fields
-        }
+        return state | {key: np.array(getattr(self, name)) for key, name in self._declared()}
 
     def restore(self, state: State) -> None:
         """Replace the declared arrays and numbers by copies of those that `state` returned."""
         for part in self.state_parts:
             getattr(self, part).restore(state)
-        for name in self.state_fields:
+        for key, name in self._declared():
             before = getattr(self, name)
-            array = np.array(state[self._key(name)], dtype=np.asarray(before).dtype)
+            array = np.array(state[key], dtype=np.asarray(before).dtype)
             setattr(self, name, array if isinstance(before, np.ndarray) else array.item())
 
-    def _key(self, name: str) -> str:
-        return self.state_prefix + name.removeprefix("_")
+    def _declared(self) -> Iterator[tuple[str, str]]:
+        """Yield the keys and names of all declared attributes."""
+        for cls in reversed(type(self).__mro__):
+            for name in vars(cls).get("state_fields", ()):
+                yield self.state_prefix + name.removeprefix("_"), name

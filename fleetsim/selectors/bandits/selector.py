@@ -25,13 +25,11 @@ from pydantic import Field
 from fleetsim import rng
 from fleetsim.contracts import (
     BoolArray,
-    Cohort,
     FleetView,
     FloatArray,
     IntArray,
     ProbeRequest,
     Report,
-    RoundOutcome,
     RoundView,
 )
 from fleetsim.errors import ScenarioError
@@ -39,8 +37,7 @@ from fleetsim.schema.ranges import Rounds, Weight
 from fleetsim.selectors import probing
 from fleetsim.selectors.bandits import equations
 from fleetsim.selectors.bandits.equations import MOST_ARMS, Init
-from fleetsim.selectors.bandits.slots import SelectionSlot, SlotModel, slot_answer
-from fleetsim.selectors.configured_selector import ConfiguredSelector
+from fleetsim.selectors.bandits.slots import SlotModel, SlotSelector
 from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.selectors.tie_breaking import TieRule, best, tie_keys
 from fleetsim.settings import Settings
@@ -83,13 +80,10 @@ class UcbSettings(SetBanditOptions):
         return UcbSelector(self)
 
 
-class UcbSelector(ConfiguredSelector[SetBanditOptions]):
-    """Selector with the mean reward and number of plays of every arm [A], and the present slot."""
+class UcbSelector(SlotSelector[SetBanditOptions]):
+    """Selector whose arms are sets, with the number of the one that is played."""
 
-    needs_losses = True
-    needs_probes = True
-    state_parts = ("_slot",)
-    state_fields: ClassVar[tuple[str, ...]] = ("_means", "_plays", "_num_slots", "_arm")
+    state_fields = ("_arm",)
 
     def _begin(self, fleet: FleetView) -> None:
         size = min(fleet.cohort, self._size)
@@ -101,31 +95,14 @@ class UcbSelector(ConfiguredSelector[SetBanditOptions]):
                 " server.cohort, choose server.selector.kind = 'bp-ucb', or raise"
                 " server.selector.max_sets"
             ) from None
-        self._start = fleet.parameters if self._settings.model == "reset" else None
-        self._means: FloatArray = np.zeros(self._sets.shape[0])
-        self._plays: IntArray = np.zeros(self._sets.shape[0], dtype=np.int64)
-        self._slot = SelectionSlot(self._size)
-        self._num_slots = 0
+        self._begin_slots(fleet, self._sets.shape[0], self._settings.model)
         self._arm = NO_ARM
 
     def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
         """After a slot, ask all candidates for an opinion of its model."""
-        if self._arm == NO_ARM or not self._slot.is_over:
+        if self._arm == NO_ARM or not self._is_over:
             return ()
         return probing.evaluations(probing.unasked(view), is_opinion=True)
-
-    def select(self, view: RoundView) -> IntArray | Cohort:
-        """Return those of the slot's set that are candidates."""
-        start = None
-        if self._slot.is_over and view.candidates.size:
-            self._evaluate_slot(view)
-            self._begin_slot(view)
-            start = self._start
-        return slot_answer(self._slot.members(view.candidates, view.wanted), start)
-
-    def observe(self, outcome: RoundOutcome) -> None:
-        """Count one round of the slot."""
-        self._slot.observe(outcome)
 
     def _evaluate_slot(self, view: RoundView) -> None:
         if self._arm != NO_ARM:
@@ -134,13 +111,14 @@ class UcbSelector(ConfiguredSelector[SetBanditOptions]):
                 self._credit(reward)
 
     def _begin_slot(self, view: RoundView) -> None:
+        self._evaluate_slot(view)
         is_present = self._mask(view.candidates)
         self._arm = self._next_arm(view.round, is_present, self._num_slots + 1)
         if self._arm == NO_ARM:
-            self._slot.begin(view.candidates, 1)
+            self._play(view.candidates, 1)
         else:
             self._num_slots += 1
-            self._slot.begin(self._sets[self._arm], self._settings.slot_rounds)
+            self._play(self._sets[self._arm], self._settings.slot_rounds)
 
     def _next_arm(self, round_: int, is_present: BoolArray, slot: int) -> int:
         """Return the arm of the largest index, of those whose members are all available [N]."""
@@ -212,7 +190,7 @@ class Rehearsal:
 class QuickInitUcbSelector(UcbSelector):
     """Bandit over sets with the reward of every client's first group [N], NaN before."""
 
-    state_fields = (*UcbSelector.state_fields, "_client_reward")
+    state_fields = ("_client_reward",)
 
     def __init__(self, settings: QuickInitUcbSettings) -> None:
         super().__init__(settings)
@@ -246,7 +224,7 @@ class QuickInitUcbSelector(UcbSelector):
             opinions = super().probe(view)
             if opinions:
                 return opinions
-        return self._rehearse(view) if self._slot.is_over else ()
+        return self._rehearse(view) if self._is_over else ()
 
     def _rehearse(self, view: RoundView) -> Sequence[ProbeRequest]:
         """Return the requests of the next stage of this rehearsal, or of the next group's."""

@@ -22,12 +22,10 @@ from pydantic import Field
 
 from fleetsim import rng
 from fleetsim.contracts import (
-    Cohort,
     FleetView,
     FloatArray,
     IntArray,
     ProbeRequest,
-    RoundOutcome,
     RoundView,
     Work,
     WorkKind,
@@ -36,7 +34,7 @@ from fleetsim.schema.key_conditions import NO_DISTANCES, all_of, beside, by_key
 from fleetsim.schema.ranges import Gain, LengthM, Rounds, Steps, Weight
 from fleetsim.selectors import probing
 from fleetsim.selectors.bandits.equations import client_index, rewarded
-from fleetsim.selectors.bandits.slots import SelectionSlot, SlotModel, slot_answer
+from fleetsim.selectors.bandits.slots import SlotModel, SlotSelector
 from fleetsim.selectors.baselines.uniform import random_clients
 from fleetsim.selectors.bp_ucb.belief_propagation import (
     Potentials,
@@ -55,7 +53,6 @@ from fleetsim.selectors.bp_ucb.neighbour_graph import (
     farthest_m,
     gossip,
 )
-from fleetsim.selectors.configured_selector import ConfiguredSelector
 from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.selectors.tie_breaking import TieRule, best, tie_keys
 from fleetsim.settings import Settings
@@ -165,24 +162,15 @@ def drawn_places_m(seed: int, num_clients: int, side_m: float) -> FloatArray:
     return rng.stream(seed, "select/bp-ucb/places").uniform(0.0, side_m, (num_clients, 2))
 
 
-class BpUcbSelector(ConfiguredSelector[BpUcbSettings]):
-    """Selector with the means and plays of clients as columns [N], and the present slot."""
-
-    needs_losses = True
-    needs_probes = True
-    state_parts = ("_slot",)
-    state_fields = ("_means", "_plays", "_num_slots")
+class BpUcbSelector(SlotSelector[BpUcbSettings]):
+    """Selector whose arms are clients, with the beliefs of the present choice."""
 
     def _begin(self, fleet: FleetView) -> None:
         position_m = fleet.position_m
         if position_m is None:
             position_m = drawn_places_m(fleet.seed, self._size, self._settings.side_m)
         self._position_m = position_m
-        self._start = fleet.parameters if self._settings.model == "reset" else None
-        self._means: FloatArray = np.zeros(self._size)
-        self._plays: IntArray = np.zeros(self._size, dtype=np.int64)
-        self._slot = SelectionSlot(self._size)
-        self._num_slots = 0
+        self._begin_slots(fleet, self._size, self._settings.model)
         # Graph of the clients that exchanged messages last:
         self._connected: IntArray = np.empty(0, dtype=np.int64)
         self._edges: IntArray = np.empty((0, 2), dtype=np.int64)
@@ -199,7 +187,7 @@ class BpUcbSelector(ConfiguredSelector[BpUcbSettings]):
 
     def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
         """After a slot: ask for opinions first, then charge the messages between neighbours."""
-        if self._num_slots == 0 or not self._slot.is_over:
+        if self._num_slots == 0 or not self._is_over:
             return ()
         silent = probing.unasked(view)
         if silent.size:
@@ -210,19 +198,10 @@ class BpUcbSelector(ConfiguredSelector[BpUcbSettings]):
         self._num_before = len(view.reports)
         return self._exchange(view)
 
-    def select(self, view: RoundView) -> IntArray | Cohort:
-        """Return those of the slot's clients that are candidates."""
-        start = None
-        if self._slot.is_over and view.candidates.size:
-            clients = self._next_clients(view)
-            self._num_slots += 1
-            self._slot.begin(clients, self._settings.slot_rounds)
-            start = self._start
-        return slot_answer(self._slot.members(view.candidates, view.wanted), start)
-
-    def observe(self, outcome: RoundOutcome) -> None:
-        """Count one round of the slot."""
-        self._slot.observe(outcome)
+    def _begin_slot(self, view: RoundView) -> None:
+        clients = self._next_clients(view)
+        self._num_slots += 1
+        self._play(clients, self._settings.slot_rounds)
 
     def _exchange(self, view: RoundView) -> Sequence[ProbeRequest]:
         """Compute the beliefs of clients with an opinion; return their messages as probes."""
@@ -290,6 +269,6 @@ class BpUcbSelector(ConfiguredSelector[BpUcbSettings]):
 
     def _learn(self, opinions: FloatArray) -> None:
         """Add the opinions of clients that trained, and the first opinion of each client."""
-        has_trained = self._slot.delivered | (self._plays == 0)
+        has_trained = self._slot_delivered | (self._plays == 0)
         counted = np.flatnonzero(has_trained & ~np.isnan(opinions))
         self._means, self._plays = rewarded(self._means, self._plays, counted, opinions[counted])

@@ -31,12 +31,11 @@ from fleetsim.contracts import (
 )
 from fleetsim.schema.ranges import Gain, PositiveFraction, Rounds
 from fleetsim.selectors import probing
-from fleetsim.selectors.baselines.fixed import available_in_order
 from fleetsim.selectors.configured_selector import ConfiguredSelector
 from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.selectors.fedgra import equations
 from fleetsim.selectors.fedgra.equations import Mapping, Overflow, Reset, Weighting
-from fleetsim.selectors.tie_breaking import TieRule, tie_keys
+from fleetsim.selectors.tie_breaking import TieRule, available_in_order, tie_keys
 from fleetsim.settings import Settings
 
 _SCALAR_BYTE = 8
