@@ -54,14 +54,8 @@ class FedGCSSelector(ConfiguredSelector[FedGCSSettings]):
     """
 
     state_fields = (
-        "_num_fits",
-        "_num_since_fit",
-        "_wanted",
-        "_accuracy",
-        "_utility",
-        "_duration_s",
-        "_energy_j",
-        "_scale",
+        *("_num_fits", "_num_since_fit", "_wanted", "_accuracy", "_utility", "_duration_s"),
+        *("_energy_j", "_scale"),
     )
 
     def __init__(self, settings: FedGCSSettings) -> None:

@@ -55,7 +55,7 @@ def checked_network(arrays: State, hidden: int) -> dict[str, Floats32]:
             f"server.selector.hidden: the weights have {arrays['hidden/bias'].size} hidden units,"
             f" not {hidden}; set hidden to that number"
         )
-    if given != shapes or not all(np.isfinite(array).all() for array in arrays.values()):
+    if given != shapes:
         raise ScenarioError(
             "server.selector.weights: these are no finite weights of agents with"
             f" {NUM_FEATURES} inputs and {_ACTIONS} actions; train with `fleetsim selector train"

@@ -79,12 +79,8 @@ class FedMarlSelector(ConfiguredSelector[FedMarlSettings]):
     needs_probes = True
     state_parts = ("_agents",)
     state_fields = (
-        "_upload_s",
-        "_num_uploads",
-        "_accuracy",
-        "_last_states",
-        "_last_continues",
-        "_last_reward",
+        *("_upload_s", "_num_uploads", "_accuracy", "_last_states"),
+        *("_last_continues", "_last_reward"),
     )
 
     def _begin(self, fleet: FleetView) -> None:

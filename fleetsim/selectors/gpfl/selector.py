@@ -113,15 +113,8 @@ class GPFLSelector(ConfiguredSelector[GPFLSettings]):
     needs_losses = True
     needs_probes = True
     state_fields = (
-        "_num_rounds",
-        "_was_asked",
-        "_projection",
-        "_num_pulls",
-        "_reward_sum",
-        "_num_rewards",
-        "_direction",
-        "_accuracy",
-        "_loss",
+        *("_num_rounds", "_was_asked", "_projection", "_num_pulls", "_reward_sum"),
+        *("_num_rewards", "_direction", "_accuracy", "_loss"),
     )
 
     def _begin(self, fleet: FleetView) -> None:

@@ -16,9 +16,12 @@ is the server's setting, not Oort's.
 from __future__ import annotations
 
 import math
+from functools import cache
+from importlib import resources
 from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
+import yaml
 from pydantic import Field, model_validator
 
 from fleetsim import rng
@@ -37,11 +40,20 @@ from fleetsim.selectors.baselines.uniform import draw
 from fleetsim.selectors.configured_selector import ConfiguredSelector
 from fleetsim.selectors.demands import COHORT_LOSS, Demand, Demands
 from fleetsim.selectors.oort import equations
-from fleetsim.selectors.oort.profiles import PROFILES, Profile
 from fleetsim.selectors.tie_breaking import best
 from fleetsim.settings import Settings
 
 _Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
+Profile = Literal["paper", "oort_repo", "fedscale", "plato"]
+"""Source of Oort's values."""
+
+
+@cache
+def profiles() -> dict[str, dict[str, Any]]:
+    """Return keys of `OortSettings` by profile, except the paper's, which are the defaults."""
+    text = (resources.files("fleetsim.selectors.oort") / "profiles.yaml").read_text("utf-8")
+    known: dict[str, dict[str, Any]] = yaml.safe_load(text)
+    return known
 
 
 class OortOptions(Settings):
@@ -132,7 +144,7 @@ class OortSettings(OortOptions):
     def _values_of_the_profile(cls, given: Any) -> Any:
         if not isinstance(given, dict):
             return given
-        profile = PROFILES.get(str(given.get("profile")))
+        profile = profiles().get(str(given.get("profile")))
         return given if profile is None else profile | given
 
     def build(self) -> OortSelector:
@@ -145,15 +157,8 @@ class OortSelector(ConfiguredSelector[OortOptions]):
 
     needs_losses = True
     state_fields = (
-        "_utility",
-        "_duration_s",
-        "_last_round",
-        "_num_selected",
-        "_achieved",
-        "_num_rounds",
-        "_preferred_s",
-        "_step_s",
-        "_percentile",
+        *("_utility", "_duration_s", "_last_round", "_num_selected", "_achieved"),
+        *("_num_rounds", "_preferred_s", "_step_s", "_percentile"),
     )
 
     def _begin(self, fleet: FleetView) -> None:

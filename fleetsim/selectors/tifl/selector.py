@@ -95,14 +95,8 @@ class TiFLSelector(ConfiguredSelector[TiFLSettings]):
 
     needs_probes = True
     state_fields = (
-        "_observed_s",
-        "_num_asked",
-        "_tier_of",
-        "_longest_s",
-        "_credit",
-        "_probability",
-        "_accuracy",
-        "_tier",
+        *("_observed_s", "_num_asked", "_tier_of", "_longest_s", "_credit", "_probability"),
+        *("_accuracy", "_tier"),
     )
 
     def __init__(self, settings: TiFLSettings) -> None:
