@@ -39,7 +39,6 @@ from fleetsim.contracts.learning import (
 )
 from fleetsim.contracts.recording import (
     ClientColumns,
-    MemoryRecorder,
     Progress,
     Recorder,
     RoundRow,
@@ -103,7 +102,6 @@ __all__ = [
     "JobResult",
     "LearningSelector",
     "Loss",
-    "MemoryRecorder",
     "Model",
     "ModelCost",
     "Outcome",

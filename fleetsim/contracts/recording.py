@@ -1,10 +1,11 @@
 """Rows of a run's tables, and the Protocol of a recorder."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fleetsim.contracts.work import ClientRows, FloatArray, IntArray, Outcome, Purpose, State
 
@@ -196,31 +197,23 @@ def latest_rows(parts: Sequence[ClientRows]) -> ClientRows:
     return {key: column[last] for key, column in rows.items()}
 
 
+def joined(parts: Mapping[str, Mapping[str, NDArray[np.generic]]]) -> State:
+    """Return one state of all parts: the keys of each as `NAME/KEY`."""
+    return {f"{name}/{key}": value for name, part in parts.items() for key, value in part.items()}
+
+
+def part_of(state: State, name: str) -> State:
+    """Return the part of this name, empty if the state has none.
+
+    >>> part_of({"online/bias": np.ones(1), "target/bias": np.zeros(1)}, "online")
+    {'bias': array([1.])}
+    """
+    prefix = f"{name}/"
+    return {
+        key.removeprefix(prefix): value for key, value in state.items() if key.startswith(prefix)
+    }
+
+
 def with_clients(state: State, rows: ClientRows) -> State:
     """Return a whole state: keys of `rows` become `clients/KEY`."""
-    return state | {f"clients/{key}": column for key, column in rows.items()}
-
-
-@dataclass(slots=True)
-class MemoryRecorder:
-    """Recorder that keeps everything in lists, for tests and for use from Python."""
-
-    tasks: list[TaskRow] = field(default_factory=list)
-    rounds: list[RoundRow] = field(default_factory=list)
-    states: list[State] = field(default_factory=list)
-    """State after every round, each with all clients that have ever changed."""
-    _clients: ClientRows | None = None
-
-    def task(self, row: TaskRow) -> None:
-        """Keep the row of a finished task."""
-        self.tasks.append(row)
-
-    def round(self, row: RoundRow) -> None:
-        """Keep the row of a finished round."""
-        self.rounds.append(row)
-
-    def checkpoint(self, state: State, changed: ClientRows) -> None:
-        """Keep every state."""
-        known = [] if self._clients is None else [self._clients]
-        self._clients = latest_rows([*known, changed])
-        self.states.append(with_clients(state, self._clients))
+    return state | joined({"clients": rows})

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 from fleetsim import rng
 from fleetsim.contracts import State
+from fleetsim.contracts.recording import part_of
 from fleetsim.selectors.declared_state import DeclaredState
 from fleetsim.selectors.favor.equations import exploration_rate
 from fleetsim.selectors.favor.replay import Coordinates, Replay
 from fleetsim.selectors.favor.settings import FavorKeys
-from fleetsim.selectors.learned_weights import part_of, require_finite
+from fleetsim.selectors.learned_weights import require_finite
 
 if TYPE_CHECKING:
     from fleetsim.selectors.favor.network import QNetwork
@@ -98,7 +99,7 @@ class Agent(DeclaredState):
     def restore(self, state: State) -> None:
         """Replace everything by a copy of what `state` returned; what is frozen needs no more."""
         if not self._settings.learning:
-            self.network.use(part_of(state, "network/online/"))
+            self.network.use(part_of(state, "network/online"))
             return
         super().restore(state)
 
