@@ -50,6 +50,11 @@ def requests(clients: IntArray, work: Work, **options: Any) -> Sequence[ProbeReq
     return [ProbeRequest(client, work, **options) for client in clients.tolist()]
 
 
+def batch_work(kind: WorkKind, batch: int | None, num_samples: int) -> Work:
+    """Return work on at most a batch of a client's samples; None: on all."""
+    return Work(kind, num_samples=None if batch is None else min(batch, num_samples))
+
+
 def evaluations(clients: IntArray, **options: Any) -> Sequence[ProbeRequest]:
     """Return requests to evaluate a model on all own samples, by default the global model."""
     return requests(clients, Work(WorkKind.EVALUATE), **options)

@@ -11,18 +11,17 @@ facebookresearch/FLSim before 2022-06-03; `cold_start: none` as in TL-System/pla
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
 from fleetsim import rng
-from fleetsim.contracts import Cohort, FleetView, FloatArray, ProbeRequest, RoundOutcome, RoundView
+from fleetsim.contracts import Cohort, FleetView, FloatArray, RoundOutcome, RoundView
 from fleetsim.schema.ranges import Weight
 from fleetsim.selectors import probing
 from fleetsim.selectors.afl.equations import Rounding, choose, valuations
-from fleetsim.selectors.configured_selector import ConfiguredSelector
+from fleetsim.selectors.configured_selector import ConfiguredSelector, Stages
 from fleetsim.selectors.demands import PROBED_LOSS, Demand, Demands
 from fleetsim.selectors.tie_breaking import TieRule, tie_keys
 from fleetsim.settings import Settings
@@ -74,13 +73,12 @@ class AflSelector(ConfiguredSelector[AflSettings]):
     def _begin(self, fleet: FleetView) -> None:
         self._valuation = np.full(self._size, -np.inf)
 
-    def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
+    def _stages(self, view: RoundView) -> Stages:
         """Ask the candidates without a valuation, once for each choice."""
-        self._learn(probing.losses(view.reports, self._size))
-        if self._settings.cold_start == "none":
-            return ()
-        present = probing.unasked(view)
-        return probing.evaluations(present[np.isneginf(self._valuation[present])])
+        while self.needs_probes:
+            present = probing.unasked(view)
+            asked = probing.evaluations(present[np.isneginf(self._valuation[present])])
+            view, _ = yield asked
 
     def select(self, view: RoundView) -> Cohort:
         """Return the clients drawn by valuation in that order, then those drawn uniformly."""

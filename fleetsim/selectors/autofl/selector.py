@@ -14,7 +14,6 @@ li1553770945/RL-Federal-Learning@8e0cb93, whose values are the defaults.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -25,7 +24,6 @@ from fleetsim.contracts import (
     Cohort,
     FleetView,
     IntArray,
-    ProbeRequest,
     Resources,
     RoundOutcome,
     RoundView,
@@ -41,7 +39,7 @@ from fleetsim.selectors.autofl import equations
 from fleetsim.selectors.autofl.equations import NUM_STATES
 from fleetsim.selectors.autofl.q_tables import QTables, Rewards, WaitingRewards
 from fleetsim.selectors.baselines.uniform import random_clients
-from fleetsim.selectors.configured_selector import ConfiguredSelector, known
+from fleetsim.selectors.configured_selector import ConfiguredSelector, Stages, known
 from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.selectors.learned_weights import weights_for
 from fleetsim.selectors.requirements import require_validation
@@ -149,9 +147,9 @@ class AutoFLSelector(ConfiguredSelector[AutoFLSettings]):
         if settings.weights is not None:
             self.take_up(weights_for(settings.weights, settings.kind, fleet))
 
-    def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
+    def _stages(self, view: RoundView) -> Stages:
         """Ask every candidate for its resources, once for each choice."""
-        return probing.resource_requests(view.candidates, _ANSWER_BYTE) if view.stage == 0 else ()
+        yield probing.resource_requests(view.candidates, _ANSWER_BYTE)
 
     def select(self, view: RoundView) -> Cohort:
         """Return the clients of the largest values, each with its clock."""

@@ -15,7 +15,7 @@ limit of a million sets (`max_sets`) is fleetsim's.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import replace
 from typing import Annotated, ClassVar, Literal
 
@@ -38,6 +38,7 @@ from fleetsim.selectors import probing
 from fleetsim.selectors.bandits import equations
 from fleetsim.selectors.bandits.equations import MOST_ARMS, Init
 from fleetsim.selectors.bandits.slots import SlotModel, SlotSelector
+from fleetsim.selectors.configured_selector import Stages
 from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.selectors.tie_breaking import TieRule, best, tie_keys
 from fleetsim.settings import Settings
@@ -98,11 +99,10 @@ class UcbSelector(SlotSelector[SetBanditOptions]):
         self._begin_slots(fleet, self._sets.shape[0], self._settings.model)
         self._arm = NO_ARM
 
-    def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
+    def _stages(self, view: RoundView) -> Stages:
         """After a slot, ask all candidates for an opinion of its model."""
-        if self._arm == NO_ARM or not self._is_over:
-            return ()
-        return probing.evaluations(probing.unasked(view), is_opinion=True)
+        while self._arm != NO_ARM and self._is_over:
+            view, _ = yield probing.evaluations(probing.unasked(view), is_opinion=True)
 
     def _evaluate_slot(self, view: RoundView) -> None:
         if self._arm != NO_ARM:
@@ -154,39 +154,6 @@ class QuickInitUcbSettings(SetBanditOptions):
         return QuickInitUcbSelector(self)
 
 
-class Rehearsal:
-    """Slot of one group, played in probes from the initial model, stage by stage.
-
-    The group trains for L rounds of federated averaging, weighted by samples. Then all candidates
-    report the accuracy of the resulting model. Every training and every evaluation is a probe, and
-    costs its seconds, bytes and joules; the global model does not change. A stage is `requests`,
-    then `take` with the reports.
-    """
-
-    def __init__(self, clients: IntArray, fleet: FleetView, *, num_rounds: int) -> None:
-        self.clients = clients
-        """Ids of the group."""
-        self._model = fleet.parameters
-        self._num_left = num_rounds
-        self._work = fleet.training
-        self.is_over = False
-        """True if all candidates were asked for an opinion."""
-
-    def requests(self, candidates: IntArray) -> Sequence[ProbeRequest]:
-        """Return the requests of the next stage; empty without candidates."""
-        members = self.clients[np.isin(self.clients, candidates)]
-        if self._num_left and members.size:
-            self._num_left -= 1
-            return probing.requests(members, self._work, parameters=self._model)
-        self.is_over = True
-        return probing.evaluations(candidates, parameters=self._model)
-
-    def take(self, reports: Sequence[Report]) -> None:
-        """Average the delivered models; without any the model stays."""
-        model = probing.average_model(reports)
-        self._model = self._model if model is None else model
-
-
 class QuickInitUcbSelector(UcbSelector):
     """Bandit over sets with the reward of every client's first group [N], NaN before."""
 
@@ -204,49 +171,55 @@ class QuickInitUcbSelector(UcbSelector):
         self._refill: IntArray = np.argsort(tie_keys(self._settings.ties, self._size, generator))
         self._client_reward: FloatArray = np.full(self._size, np.nan)
         # Of one choice:
-        self._rehearsal: Rehearsal | None = None
-        self._is_rehearsed = np.zeros(self._size, dtype=np.bool_)
         self._probed_in = 0
-        self._num_read = 0
         self._num_opinions: int | None = None
 
-    def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
+    def _stages(self, view: RoundView) -> Stages:
         """After a slot ask all for an opinion; then rehearse with `cold_start: reset`."""
         if not self._rehearses:
-            return super().probe(view)
-        if view.stage == 0:
-            if self._probed_in == view.round:
-                return ()
-            self._probed_in = view.round
-            self._rehearsal = None
-            self._num_opinions = None
-            self._is_rehearsed = np.zeros(self._size, dtype=np.bool_)
-            opinions = super().probe(view)
-            if opinions:
-                return opinions
-        return self._rehearse(view) if self._is_over else ()
-
-    def _rehearse(self, view: RoundView) -> Sequence[ProbeRequest]:
-        """Return the requests of the next stage of this rehearsal, or of the next group's."""
-        if self._num_opinions is None:
-            self._num_opinions = self._num_read = len(view.reports)
-        fresh = view.reports[self._num_read :]
-        self._num_read = len(view.reports)
-        if self._rehearsal is not None and self._rehearsal.is_over:
-            reward = equations.average_opinion(probing.accuracies(fresh, self._size))
-            if not math.isnan(reward):
-                self._start_arms(self._rehearsal.clients, reward)
-            self._rehearsal = None
-        if self._rehearsal is None:
+            yield from super()._stages(view)
+            return
+        if self._probed_in == view.round:
+            return
+        self._probed_in = view.round
+        self._num_opinions = None
+        if self._arm != NO_ARM and self._is_over and (new := probing.unasked(view)).size:
+            view, _ = yield probing.evaluations(new, is_opinion=True)
+        if not self._is_over:
+            return
+        self._num_opinions = len(view.reports)
+        is_rehearsed = np.zeros(self._size, dtype=np.bool_)
+        while True:
             is_present = self._mask(view.candidates)
-            group = self._group(is_present, is_present & ~self._is_rehearsed)
+            group = self._group(is_present, is_present & ~is_rehearsed)
             if group.size < self._sets.shape[1]:
-                return ()
-            self._is_rehearsed[group] = True
-            self._rehearsal = Rehearsal(group, self._fleet, num_rounds=self._settings.slot_rounds)
-        else:
-            self._rehearsal.take(fresh)
-        return self._rehearsal.requests(view.candidates)
+                return
+            is_rehearsed[group] = True
+            view = yield from self._rehearse(group, view)
+
+    def _rehearse(
+        self, group: IntArray, view: RoundView
+    ) -> Generator[Sequence[ProbeRequest], tuple[RoundView, Sequence[Report]], RoundView]:
+        """Play a slot of a group in probes from the initial model, and start arms by its reward.
+
+        The group trains for L rounds of federated averaging, weighted by samples. Then all
+        candidates report the accuracy of the resulting model. Every training and every evaluation
+        is a probe, and costs its seconds, bytes and joules; the global model does not change.
+        """
+        model = self._fleet.parameters
+        for _ in range(self._settings.slot_rounds):
+            members = group[np.isin(group, view.candidates)]
+            if members.size == 0:
+                break
+            requests = probing.requests(members, self._fleet.training, parameters=model)
+            view, answers = yield requests
+            average = probing.average_model(answers)
+            model = model if average is None else average
+        view, answers = yield probing.evaluations(view.candidates, parameters=model)
+        reward = equations.average_opinion(probing.accuracies(answers, self._size))
+        if not math.isnan(reward):
+            self._start_arms(group, reward)
+        return view
 
     def _evaluate_slot(self, view: RoundView) -> None:
         # Opinions of rehearsed models come after those of the slot's model.

@@ -20,7 +20,6 @@ from fleetsim.contracts import (
     FleetView,
     FloatArray,
     IntArray,
-    ProbeRequest,
     Report,
     RoundOutcome,
     RoundView,
@@ -31,7 +30,7 @@ from fleetsim.contracts import (
 from fleetsim.errors import ScenarioError
 from fleetsim.quoting import quoted
 from fleetsim.selectors import probing
-from fleetsim.selectors.configured_selector import ConfiguredSelector, known
+from fleetsim.selectors.configured_selector import ConfiguredSelector, Stages, known
 from fleetsim.selectors.favor.agent import Agent
 from fleetsim.selectors.favor.compression import Compression
 from fleetsim.selectors.favor.equations import choose, reward
@@ -91,14 +90,12 @@ class FavorSelector(ConfiguredSelector[FavorSettings]):
                 self._made_agent.network.use(self._weights)
         return self._made_agent
 
-    def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
+    def _stages(self, view: RoundView) -> Stages:
         """Ask each candidate once for its model after an epoch."""
-        if view.stage > 0:
-            return ()
         is_new = ~self._was_asked[view.candidates]
         self._was_asked[view.candidates] = True
         work = Work(WorkKind.TRAIN, epochs=1)
-        return probing.requests(view.candidates[is_new], work, upload_byte=0)
+        yield probing.requests(view.candidates[is_new], work, upload_byte=0)
 
     def select(self, view: RoundView) -> IntArray:
         """Return the candidates of the largest values, and random ones while it explores."""

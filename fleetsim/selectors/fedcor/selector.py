@@ -12,7 +12,6 @@ Source: Tang et al., CVPR 2022, as in Yoruko-Tang/FedCor@d941083.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -23,8 +22,6 @@ from fleetsim.contracts import (
     FleetView,
     FloatArray,
     IntArray,
-    ProbeRequest,
-    Report,
     RoundOutcome,
     RoundView,
 )
@@ -32,7 +29,7 @@ from fleetsim.schema.key_conditions import beside, by_key
 from fleetsim.schema.ranges import Gain, PositiveFraction, Steps
 from fleetsim.selectors import probing
 from fleetsim.selectors.baselines.uniform import random_clients
-from fleetsim.selectors.configured_selector import ConfiguredSelector
+from fleetsim.selectors.configured_selector import ConfiguredSelector, Stages
 from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.selectors.fedcor.correlation_fit import (
     fitted,
@@ -115,35 +112,36 @@ class FedCorSelector(ConfiguredSelector[FedCorSettings]):
         self._changed_in: IntArray = np.empty(0, dtype=np.int64)
         self._loss: FloatArray = np.full(self._size, np.nan)
         self._is_new_model = False
-        self._awaits: Literal["loss", "models", "shadow loss", "nothing"] = "nothing"
         self._asked_in = 0
-        self._num_read = 0
 
-    def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
-        """Return the requests of the next step of a round, as the module describes them."""
-        if view.stage == 0:
-            self._awaits = "nothing"
-            is_done = self._asked_in == view.round or view.candidates.size == 0
-            num_finished, settings = view.round - 1, self._settings
-            is_warm_up = num_finished <= settings.warm_up_rounds
-            if is_done or not (is_warm_up or num_finished % settings.interval_rounds == 0):
-                return ()
-            self._asked_in = view.round
-            self._awaits = "loss"
-            self._num_read = len(view.reports)
-            return probing.evaluations(view.candidates)
-        fresh = view.reports[self._num_read :]
-        self._num_read = len(view.reports)
-        if self._awaits == "loss":
-            return self._take_losses(view, probing.losses(fresh, self._size))
-        if self._awaits == "models":
-            return self._show_shadow(view, fresh)
-        if self._awaits == "shadow loss":
-            self._awaits = "nothing"
-            self._note(probing.losses(fresh, self._size), view.round - 1)
-            self._fit(view.round - 1, self._settings.fit_steps)
-            self._forget(view.round - 1)
-        return ()
+    def _stages(self, view: RoundView) -> Stages:
+        """Ask for losses; then, in a shadow round, for trainings and losses of their model."""
+        num_finished, settings = view.round - 1, self._settings
+        is_warm_up = num_finished <= settings.warm_up_rounds
+        is_done = self._asked_in == view.round or view.candidates.size == 0
+        if is_done or not (is_warm_up or num_finished % settings.interval_rounds == 0):
+            return
+        self._asked_in = view.round
+        view, answers = yield probing.evaluations(view.candidates)
+        loss = probing.losses(answers, self._size)
+        if is_warm_up and self._is_new_model:
+            self._note(loss, num_finished)
+        self._loss = loss
+        if is_warm_up:
+            self._is_new_model = False
+            if num_finished == settings.warm_up_rounds:
+                self._fit_warm_up(num_finished)
+            return
+        generator = rng.stream(self._fleet.seed, "select/fedcor/shadow", view.round)
+        exponentials = generator.standard_exponential(self._size)
+        chosen = random_clients(self._answered(view), self._fleet.cohort, exponentials)
+        view, answers = yield probing.requests(chosen, self._fleet.training)
+        model = probing.average_model(answers)
+        if model is not None:
+            _, answers = yield probing.evaluations(self._answered(view), parameters=model)
+            self._note(probing.losses(answers, self._size), num_finished)
+            self._fit(num_finished, settings.fit_steps)
+            self._forget(num_finished)
 
     def select(self, view: RoundView) -> IntArray:
         """Choose uniformly in the warm-up, by score afterwards."""
@@ -168,37 +166,9 @@ class FedCorSelector(ConfiguredSelector[FedCorSettings]):
             self._alpha = annealed(self._alpha, outcome.selected, self._settings.annealing)
         self._is_new_model |= outcome.aggregated
 
-    def _take_losses(self, view: RoundView, loss: FloatArray) -> Sequence[ProbeRequest]:
-        """Store the losses of the present model; in a shadow round request trainings."""
-        num_finished = view.round - 1
-        if num_finished > self._settings.warm_up_rounds:
-            self._loss = loss
-            return self._train_shadow(view)
-        self._awaits = "nothing"
-        if self._is_new_model:
-            self._note(loss, num_finished)
-        self._loss = loss
-        self._is_new_model = False
-        if num_finished == self._settings.warm_up_rounds:
-            self._fit_warm_up(num_finished)
-        return ()
-
-    def _train_shadow(self, view: RoundView) -> Sequence[ProbeRequest]:
-        self._awaits = "models"
-        answered = view.candidates[~np.isnan(self._loss[view.candidates])]
-        generator = rng.stream(self._fleet.seed, "select/fedcor/shadow", view.round)
-        exponentials = generator.standard_exponential(self._size)
-        chosen = random_clients(answered, self._fleet.cohort, exponentials)
-        return probing.requests(chosen, self._fleet.training)
-
-    def _show_shadow(self, view: RoundView, reports: Iterable[Report]) -> Sequence[ProbeRequest]:
-        self._awaits = "nothing"
-        model = probing.average_model(reports)
-        if model is None:
-            return ()
-        self._awaits = "shadow loss"
-        answered = view.candidates[~np.isnan(self._loss[view.candidates])]
-        return probing.evaluations(answered, parameters=model)
+    def _answered(self, view: RoundView) -> IntArray:
+        """Return the candidates whose loss under the present model is known."""
+        return view.candidates[~np.isnan(self._loss[view.candidates])]
 
     def _note(self, loss: FloatArray, num_finished: int) -> None:
         change = loss - self._loss

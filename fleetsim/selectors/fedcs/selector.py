@@ -10,7 +10,6 @@ and C = 0.1 are from memory of its experiments with 1000 clients.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import ClassVar, Literal
 
@@ -18,12 +17,12 @@ import numpy as np
 from pydantic import Field
 
 from fleetsim import rng
-from fleetsim.contracts import FleetView, IntArray, ProbeRequest, RoundView
+from fleetsim.contracts import FleetView, IntArray, RoundView
 from fleetsim.fleet.devices.compute import num_trained
 from fleetsim.schema.ranges import Clients, DelayS, DurationS, PositiveFraction
 from fleetsim.selectors import probing
 from fleetsim.selectors.baselines.uniform import random_clients
-from fleetsim.selectors.configured_selector import ConfiguredSelector
+from fleetsim.selectors.configured_selector import ConfiguredSelector, Stages
 from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.selectors.fedcs.equations import num_asked, pack
 from fleetsim.selectors.tie_breaking import TieRule, tie_keys
@@ -73,12 +72,10 @@ class FedCSSelector(ConfiguredSelector[FedCSSettings]):
         self._num_trained = num_trained(fleet.training, fleet.num_samples, fleet.batching)
         self._payload_bit = fleet.payload_byte * BIT_PER_BYTE
 
-    def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
+    def _stages(self, view: RoundView) -> Stages:
         """Ask random candidates for their resources, once for each choice."""
-        if view.stage > 0:
-            return ()
         num = num_asked(self._size, self._settings.asked_fraction)
-        return probing.resource_requests(self._drawn(view, num), _ANSWER_BYTE)
+        yield probing.resource_requests(self._drawn(view, num), _ANSWER_BYTE)
 
     def select(self, view: RoundView) -> IntArray:
         """Return the clients that fit into the round, in the order of the packing."""

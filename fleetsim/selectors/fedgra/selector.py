@@ -11,7 +11,6 @@ Source: Chen, Tavallaie, Hambali, Zandavi, Haddadi, Lane, Guo, Zomaya, arXiv 231
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -23,7 +22,6 @@ from fleetsim.contracts import (
     FloatArray,
     IntArray,
     Parameters,
-    ProbeRequest,
     Report,
     RoundView,
     Work,
@@ -31,7 +29,7 @@ from fleetsim.contracts import (
 )
 from fleetsim.schema.ranges import Gain, PositiveFraction, Rounds
 from fleetsim.selectors import probing
-from fleetsim.selectors.configured_selector import ConfiguredSelector
+from fleetsim.selectors.configured_selector import ConfiguredSelector, Stages
 from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.selectors.fedgra import equations
 from fleetsim.selectors.fedgra.equations import Mapping, Overflow, Reset, Weighting
@@ -99,16 +97,14 @@ class FedGRASelector(ConfiguredSelector[FedGRASettings]):
         self._set: IntArray = np.empty(0, dtype=np.int64)
         self._is_choosing = False
 
-    def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
+    def _stages(self, view: RoundView) -> Stages:
         """Ask every candidate when a selection is due."""
-        if view.stage > 0:
-            return ()
         is_due = equations.is_selection_round(view.round, self._settings.every_rounds)
         self._is_choosing = is_due or not np.isin(self._set, view.candidates).any()
         if not self._is_choosing:
-            return ()
+            return
         is_server = self._settings.divergence_at == "server"
-        return probing.requests(
+        yield probing.requests(
             view.candidates,
             Work(WorkKind.TRAIN, epochs=1),
             upload_byte=(3 if is_server else 4) * _SCALAR_BYTE,

@@ -22,7 +22,6 @@ from fleetsim.contracts import (
     FleetView,
     FloatArray,
     IntArray,
-    ProbeRequest,
     Purpose,
     Report,
     RoundOutcome,
@@ -34,7 +33,7 @@ from fleetsim.contracts import (
 from fleetsim.errors import ScenarioError
 from fleetsim.selectors import learned_weights, probing
 from fleetsim.selectors.baselines.uniform import random_clients
-from fleetsim.selectors.configured_selector import ConfiguredSelector, known
+from fleetsim.selectors.configured_selector import ConfiguredSelector, Stages, known
 from fleetsim.selectors.fedmarl import equations
 from fleetsim.selectors.fedmarl.agents import Agents, checked_network, first_network
 from fleetsim.selectors.fedmarl.equations import Floats32
@@ -108,13 +107,11 @@ class FedMarlSelector(ConfiguredSelector[FedMarlSettings]):
         self._last_continues: BoolArray = np.empty(0, dtype=np.bool_)
         self._last_reward = 0.0
 
-    def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
+    def _stages(self, view: RoundView) -> Stages:
         """Ask the candidates of the round to train for an epoch."""
-        if view.stage > 0:
-            return ()
         self._asked = self._drawn(view)
         work = Work(WorkKind.TRAIN, epochs=1)
-        return probing.requests(self._asked, work, upload_byte=_SCALAR_BYTE, uploads_vector=False)
+        yield probing.requests(self._asked, work, upload_byte=_SCALAR_BYTE, uploads_vector=False)
 
     def select(self, view: RoundView) -> IntArray | Cohort:
         """Return the clients that continue, by the differences of their agents' values."""

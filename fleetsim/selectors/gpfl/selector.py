@@ -16,7 +16,6 @@ Source: Na, Liang, Yiu, arXiv 2403.17833, equations (1) to (8), Algorithm 1; no 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -33,13 +32,12 @@ from fleetsim.contracts import (
     RoundOutcome,
     RoundView,
     State,
-    Work,
     WorkKind,
 )
 from fleetsim.errors import ScenarioError
 from fleetsim.schema.ranges import Samples, Weight
 from fleetsim.selectors import probing
-from fleetsim.selectors.configured_selector import ConfiguredSelector
+from fleetsim.selectors.configured_selector import ConfiguredSelector, Stages
 from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.selectors.gpfl import equations
 from fleetsim.selectors.gpfl.equations import Adjustment, PlayCount, RewardMean
@@ -136,24 +134,28 @@ class GPFLSelector(ConfiguredSelector[GPFLSettings]):
         self._accuracy, self._loss = _accuracy_and_loss(fleet.validation)
         self._pending: _PendingRound | None = None
 
-    def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
+    def _stages(self, view: RoundView) -> Stages:
         """Ask for gradients: of each candidate once, and of pending models."""
-        if view.stage > 0:
-            return ()
         is_new = ~self._was_asked[view.candidates]
         self._was_asked[view.candidates] = True
-        work = Work(WorkKind.GRADIENT, num_samples=self._settings.initial_batch)
-        requests = list(probing.requests(view.candidates[is_new], work))
+        works = {
+            client: probing.batch_work(WorkKind.GRADIENT, self._settings.initial_batch, size)
+            for client, size in zip(
+                view.candidates.tolist(), view.num_samples.tolist(), strict=True
+            )
+        }
+        requests = [
+            ProbeRequest(client, works[client]) for client in view.candidates[is_new].tolist()
+        ]
         if self._pending is not None:
-            present = set(view.candidates.tolist())
             requests += [
-                ProbeRequest(client, work, needs_model=False, parameters=model)
+                ProbeRequest(client, works[client], needs_model=False, parameters=model)
                 for client, model in zip(
                     self._pending.clients.tolist(), self._pending.models, strict=True
                 )
-                if client in present
+                if client in works
             ]
-        return requests
+        yield requests
 
     def select(self, view: RoundView) -> IntArray:
         """Return the largest projections in round 1, then the largest bounds."""

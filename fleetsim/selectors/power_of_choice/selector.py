@@ -7,7 +7,6 @@ AISTATS 2022 (arXiv 2010.01243). Defaults: batch 64 as in Flower's baseline `pow
 m as the d = 10 for 5 clients of Yoruko-Tang/FedCor@d941083.
 """
 
-from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -22,14 +21,13 @@ from fleetsim.contracts import (
     RoundOutcome,
     RoundView,
     Selector,
-    Work,
     WorkKind,
 )
 from fleetsim.schema.key_conditions import beside, by_key
 from fleetsim.schema.ranges import Clients, Samples
 from fleetsim.selectors import probing
 from fleetsim.selectors.baselines.uniform import draw
-from fleetsim.selectors.configured_selector import ConfiguredSelector
+from fleetsim.selectors.configured_selector import ConfiguredSelector, Stages
 from fleetsim.selectors.demands import COHORT_LOSS, PROBED_LOSS, Demand, Demands
 from fleetsim.selectors.tie_breaking import TieRule, best, tie_keys
 from fleetsim.settings import Settings
@@ -95,13 +93,15 @@ class ProbedPowerOfChoice(_PowerOfChoice):
     def _begin(self, fleet: FleetView) -> None:
         self._asked: IntArray = np.empty(0, dtype=np.int64)
 
-    def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
+    def _stages(self, view: RoundView) -> Stages:
         """Ask the d candidates, once for each choice."""
-        if view.stage > 0:
-            return ()
         self._asked = self._candidates(view)
         batch = None if self._settings.variant == "pow-d" else self._settings.batch
-        return probing.requests(self._asked, Work(WorkKind.EVALUATE, num_samples=batch))
+        sizes = view.num_samples[np.searchsorted(view.candidates, self._asked)]
+        yield [
+            ProbeRequest(client, probing.batch_work(WorkKind.EVALUATE, batch, size))
+            for client, size in zip(self._asked.tolist(), sizes.tolist(), strict=True)
+        ]
 
     def select(self, view: RoundView) -> IntArray:
         """Return the clients with the largest losses among those that answered."""

@@ -10,7 +10,6 @@ re-implementation, whose numbers are the defaults; its V are 5, 10, 20 and 50.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -21,14 +20,13 @@ from fleetsim.contracts import (
     FleetView,
     FloatArray,
     IntArray,
-    ProbeRequest,
     RoundOutcome,
     RoundView,
 )
 from fleetsim.errors import ScenarioError
 from fleetsim.schema.ranges import Gain, Weight
 from fleetsim.selectors import probing
-from fleetsim.selectors.configured_selector import ConfiguredSelector
+from fleetsim.selectors.configured_selector import ConfiguredSelector, Stages
 from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.selectors.rbcs_f import equations
 from fleetsim.selectors.rbcs_f.equations import NUM_FEATURES
@@ -91,9 +89,9 @@ class RBCSFSelector(ConfiguredSelector[RBCSFSettings]):
         self._took_part = np.zeros(self._size, dtype=np.bool_)
         self._context: FloatArray = np.full((self._size, NUM_FEATURES), np.nan)
 
-    def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
+    def _stages(self, view: RoundView) -> Stages:
         """Ask every candidate for its resources, once for each choice."""
-        return probing.resource_requests(view.candidates, _ANSWER_BYTE) if view.stage == 0 else ()
+        yield probing.resource_requests(view.candidates, _ANSWER_BYTE)
 
     def select(self, view: RoundView) -> IntArray:
         """Return the set of the least cost, longest queue first."""
