@@ -34,6 +34,7 @@ from fleetsim.contracts import (
     WorkKind,
 )
 
+ONE_EPOCH = Work(WorkKind.TRAIN, epochs=1)
 Epochs = Literal["last_epoch", "first_epoch", "all_epochs"]
 
 

@@ -29,6 +29,7 @@ from fleetsim.contracts import (
     RoundView,
     State,
 )
+from fleetsim.contracts.recording import joined, part_of
 from fleetsim.errors import ScenarioError
 from fleetsim.fleet.devices.compute import num_trained
 from fleetsim.schema.distinct import Distinct
@@ -37,7 +38,7 @@ from fleetsim.schema.ranges import EnergyJ, PositiveFraction, Weight
 from fleetsim.selectors import probing
 from fleetsim.selectors.autofl import equations
 from fleetsim.selectors.autofl.equations import NUM_STATES
-from fleetsim.selectors.autofl.q_tables import QTables, Rewards, WaitingRewards
+from fleetsim.selectors.autofl.q_tables import QTables, Rewards
 from fleetsim.selectors.baselines.uniform import random_clients
 from fleetsim.selectors.configured_selector import ConfiguredSelector, Stages, known
 from fleetsim.selectors.demands import Demand, Demands
@@ -123,7 +124,7 @@ class AutoFLSelector(ConfiguredSelector[AutoFLSettings]):
     """
 
     needs_probes = True
-    state_parts = ("_tables", "_waiting")
+    state_parts = ("_tables",)
     state_fields = ("_before",)
 
     def __init__(self, settings: AutoFLSettings) -> None:
@@ -140,7 +141,9 @@ class AutoFLSelector(ConfiguredSelector[AutoFLSettings]):
         self._before = probing.accuracy_of(fleet.validation)
         self._row: dict[int, int] = {}
         self._level: dict[int, int] = {}
-        self._waiting = WaitingRewards()
+        none = np.empty(0, dtype=np.int64)
+        self._waiting = Rewards(none, none, none, np.empty(0))
+        """Rewards whose clients have not reported their next state yet."""
         trained = num_trained(fleet.training, fleet.num_samples, fleet.batching)
         self._epochs = trained / np.maximum(fleet.num_samples, 1)
         self._coverage = fleet.label_coverage
@@ -156,7 +159,8 @@ class AutoFLSelector(ConfiguredSelector[AutoFLSettings]):
         settings, seed = self._settings, self._fleet.seed
         self._expected = {}
         rows = self._rows(probing.resources(view.reports))
-        given = self._waiting.take(rows[self._waiting.all.client] != _UNKNOWN)
+        is_ready = rows[self._waiting.client] != _UNKNOWN
+        given, self._waiting = self._waiting.at(is_ready), self._waiting.at(~is_ready)
         self._tables.learn(given, rows[given.client])
         present = view.candidates[rows[view.candidates] != _UNKNOWN]
         has_answers = present.size > 0
@@ -216,18 +220,30 @@ class AutoFLSelector(ConfiguredSelector[AutoFLSettings]):
         )
         rows = np.array([self._row[client] for client in clients])
         levels = np.array([self._level[client] for client in clients])
-        self._waiting.add(Rewards(np.array(clients), rows, levels, reward))
+        given = Rewards(np.array(clients), rows, levels, reward)
         target = reward + self._settings.discount * self._tables.values(rows).max(axis=1)
         self._diagnostics |= known(realised=target.mean(), reward=reward.mean())
         if self._settings.next_state == "same":
-            given = self._waiting.take(np.ones(len(clients), dtype=np.bool_))
             self._tables.learn(given, given.row)
+        else:
+            self._waiting = self._waiting.and_then(given)
+
+    def state(self) -> State:
+        """Return the tables, the accuracy before, and the rewards that wait."""
+        waiting = {name: column.copy() for name, column in self._waiting._asdict().items()}
+        return super().state() | joined({"waiting": waiting})
+
+    def restore(self, state: State) -> None:
+        """Replace the state by a copy of what `state` returned."""
+        super().restore(state)
+        waiting = part_of(state, "waiting")
+        self._waiting = Rewards._make(np.array(waiting[name]) for name in Rewards._fields)
 
     def learned(self) -> State:
         """Return the tables; rewards that wait take the old state of their client as the next."""
         tables = self._empty_tables()
         tables.restore(self._tables.state())
-        tables.learn(self._waiting.all, self._waiting.all.row)
+        tables.learn(self._waiting, self._waiting.row)
         return tables.state() | {
             "clock_levels": np.array(self._settings.clock_levels),
             "are_shared": np.array(self._settings.tables == "category"),

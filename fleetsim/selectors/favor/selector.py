@@ -24,8 +24,6 @@ from fleetsim.contracts import (
     RoundOutcome,
     RoundView,
     State,
-    Work,
-    WorkKind,
 )
 from fleetsim.errors import ScenarioError
 from fleetsim.quoting import quoted
@@ -94,8 +92,7 @@ class FavorSelector(ConfiguredSelector[FavorSettings]):
         """Ask each candidate once for its model after an epoch."""
         is_new = ~self._was_asked[view.candidates]
         self._was_asked[view.candidates] = True
-        work = Work(WorkKind.TRAIN, epochs=1)
-        yield probing.requests(view.candidates[is_new], work, upload_byte=0)
+        yield probing.requests(view.candidates[is_new], probing.ONE_EPOCH, upload_byte=0)
 
     def select(self, view: RoundView) -> IntArray:
         """Return the candidates of the largest values, and random ones while it explores."""

@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from fleetsim.selectors.fedgcs.proposals import Proposals
 
 
+_OF_THE_RUN = ("num_since_fit", "wanted", "accuracy")
+
+
 class FedGCSSettings(FedGCSKeys):
     """Sets that networks generate, trained on scores of earlier selections."""
 
@@ -53,6 +56,7 @@ class FedGCSSelector(ConfiguredSelector[FedGCSSettings]):
     `_scale` is the `ScoreScale` of the networks; it is empty without any, and for surrogates.
     """
 
+    state_parts = ("_policy",)
     state_fields = (
         *("_num_fits", "_num_since_fit", "_wanted", "_accuracy", "_utility", "_duration_s"),
         *("_energy_j", "_scale"),
@@ -129,29 +133,18 @@ class FedGCSSelector(ConfiguredSelector[FedGCSSettings]):
         if self._num_since_fit >= due:
             self._fit()
 
-    def state(self) -> State:
-        """Return the declared state, the records and the networks."""
-        return super().state() | self._policy.arrays()
-
-    def restore(self, state: State) -> None:
-        """Replace the state by a copy of what `state` returned."""
-        super().restore(state)
-        self._policy = Policy(state)
-
     def learned(self) -> State:
         """Return records, networks, what is known of clients, and the number of fits."""
-        of_the_run = ("num_since_fit", "wanted", "accuracy")
-        kept = {name: x for name, x in super().state().items() if name not in of_the_run}
-        return kept | self._policy.arrays()
+        return {name: array for name, array in self.state().items() if name not in _OF_THE_RUN}
 
     def take_up(self, learned: State) -> None:
         """Continue from what `learned` returned."""
-        super().restore(super().state() | learned)
-        self._policy = Policy(learned)
+        of_the_run = {name: array for name, array in self.state().items() if name in _OF_THE_RUN}
+        self.restore(of_the_run | learned)
 
     def policy(self) -> State:
         """Return networks and records."""
-        return self._policy.arrays()
+        return self._policy.state()
 
     def _proposed(self, view: RoundView, generator: np.random.Generator) -> IntArray:
         """Return the best proposal of candidates; empty if there is none."""

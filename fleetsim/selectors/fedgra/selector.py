@@ -24,8 +24,6 @@ from fleetsim.contracts import (
     Parameters,
     Report,
     RoundView,
-    Work,
-    WorkKind,
 )
 from fleetsim.schema.ranges import Gain, PositiveFraction, Rounds
 from fleetsim.selectors import probing
@@ -106,7 +104,7 @@ class FedGRASelector(ConfiguredSelector[FedGRASettings]):
         is_server = self._settings.divergence_at == "server"
         yield probing.requests(
             view.candidates,
-            Work(WorkKind.TRAIN, epochs=1),
+            probing.ONE_EPOCH,
             upload_byte=(3 if is_server else 4) * _SCALAR_BYTE,
             uploads_vector=is_server,
             asks_resources=True,

@@ -27,8 +27,6 @@ from fleetsim.contracts import (
     RoundOutcome,
     RoundView,
     State,
-    Work,
-    WorkKind,
 )
 from fleetsim.errors import ScenarioError
 from fleetsim.selectors import learned_weights, probing
@@ -110,8 +108,9 @@ class FedMarlSelector(ConfiguredSelector[FedMarlSettings]):
     def _stages(self, view: RoundView) -> Stages:
         """Ask the candidates of the round to train for an epoch."""
         self._asked = self._drawn(view)
-        work = Work(WorkKind.TRAIN, epochs=1)
-        yield probing.requests(self._asked, work, upload_byte=_SCALAR_BYTE, uploads_vector=False)
+        yield probing.requests(
+            self._asked, probing.ONE_EPOCH, upload_byte=_SCALAR_BYTE, uploads_vector=False
+        )
 
     def select(self, view: RoundView) -> IntArray | Cohort:
         """Return the clients that continue, by the differences of their agents' values."""
