@@ -29,8 +29,7 @@ of a selector are in `fleetsim.contracts.Selector`.
 - `declared_state`: State of selectors for checkpoints, declared by name and type.
 - `argument_checks`: Checks of the arguments of selectors' equations.
 - `learned_weights`: Weight files.
-- `requirements`: Requirements of a selector on a run, checked before any data are loaded.
-- `demands`: Demands of selectors.
+- `demands`: Demands of selectors: what the server must know, and what a run must have.
 """
 
 from typing import Annotated, get_args

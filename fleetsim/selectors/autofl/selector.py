@@ -41,9 +41,8 @@ from fleetsim.selectors.autofl.equations import NUM_STATES
 from fleetsim.selectors.autofl.q_tables import QTables, Rewards
 from fleetsim.selectors.baselines.uniform import random_clients
 from fleetsim.selectors.configured_selector import ConfiguredSelector, Stages, known
-from fleetsim.selectors.demands import Demand, Demands
+from fleetsim.selectors.demands import Demand, Demands, require_validation
 from fleetsim.selectors.learned_weights import weights_for
-from fleetsim.selectors.requirements import require_validation
 from fleetsim.selectors.tie_breaking import TieRule, best, tie_keys
 from fleetsim.settings import Settings
 from fleetsim.units import BIT_PER_MBIT

@@ -29,12 +29,12 @@ from fleetsim.errors import ScenarioError
 from fleetsim.quoting import quoted
 from fleetsim.selectors import probing
 from fleetsim.selectors.configured_selector import ConfiguredSelector, Stages, known
+from fleetsim.selectors.demands import require_validation
 from fleetsim.selectors.favor.agent import Agent
 from fleetsim.selectors.favor.compression import Compression
 from fleetsim.selectors.favor.equations import choose, reward
 from fleetsim.selectors.favor.settings import NUMBER_BYTE, FavorKeys
 from fleetsim.selectors.learned_weights import require_arrays, weights_for
-from fleetsim.selectors.requirements import require_validation
 from fleetsim.selectors.tie_breaking import tie_keys
 from fleetsim.units import BYTE_PER_GIB
 

@@ -26,13 +26,13 @@ from fleetsim.contracts import (
 )
 from fleetsim.errors import ScenarioError
 from fleetsim.selectors.configured_selector import ConfiguredSelector, known
+from fleetsim.selectors.demands import require_validation
 from fleetsim.selectors.fedgcs.policy import Policy, require_form
 from fleetsim.selectors.fedgcs.records import NO_RECORDS, ScoreScale, SelectionRecords
 from fleetsim.selectors.fedgcs.settings import FedGCSKeys
 from fleetsim.selectors.fedgcs.surrogate import surrogate_records
 from fleetsim.selectors.learned_weights import weights_for
 from fleetsim.selectors.probing import accuracy_of
-from fleetsim.selectors.requirements import require_validation
 from fleetsim.selectors.tie_breaking import best
 
 if TYPE_CHECKING:

@@ -32,12 +32,12 @@ from fleetsim.errors import ScenarioError
 from fleetsim.selectors import learned_weights, probing
 from fleetsim.selectors.baselines.uniform import random_clients
 from fleetsim.selectors.configured_selector import ConfiguredSelector, Stages, known
+from fleetsim.selectors.demands import require_validation
 from fleetsim.selectors.fedmarl import equations
 from fleetsim.selectors.fedmarl.agents import Agents, checked_network, first_network
 from fleetsim.selectors.fedmarl.equations import Floats32
 from fleetsim.selectors.fedmarl.observations import NO_STATES, Transition, agent_states
 from fleetsim.selectors.fedmarl.settings import FedMarlKeys
-from fleetsim.selectors.requirements import require_validation
 from fleetsim.selectors.tie_breaking import best, tie_keys
 
 _SCALAR_BYTE = 8

@@ -38,10 +38,9 @@ from fleetsim.errors import ScenarioError
 from fleetsim.schema.ranges import Samples, Weight
 from fleetsim.selectors import probing
 from fleetsim.selectors.configured_selector import ConfiguredSelector, Stages
-from fleetsim.selectors.demands import Demand, Demands
+from fleetsim.selectors.demands import Demand, Demands, require_validation
 from fleetsim.selectors.gpfl import equations
 from fleetsim.selectors.gpfl.equations import Adjustment, PlayCount, RewardMean
-from fleetsim.selectors.requirements import require_validation
 from fleetsim.selectors.tie_breaking import TieRule, best, tie_keys
 from fleetsim.settings import Settings
 
