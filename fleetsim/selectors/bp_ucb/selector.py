@@ -36,23 +36,9 @@ from fleetsim.selectors import probing
 from fleetsim.selectors.bandits.equations import client_index, rewarded
 from fleetsim.selectors.bandits.slots import SlotModel, SlotSelector
 from fleetsim.selectors.baselines.uniform import random_clients
-from fleetsim.selectors.bp_ucb.belief_propagation import (
-    Potentials,
-    compatibilities,
-    convergence_bound,
-    distance_factors,
-    local_potentials,
-    propagated,
-)
-from fleetsim.selectors.bp_ucb.neighbour_graph import (
-    MUTUAL_NEAREST,
-    GraphSettings,
-    client_graph,
-    distance_m,
-    edges_of,
-    farthest_m,
-    gossip,
-)
+from fleetsim.selectors.bp_ucb import belief_propagation, neighbour_graph
+from fleetsim.selectors.bp_ucb.belief_propagation import Potentials
+from fleetsim.selectors.bp_ucb.neighbour_graph import MUTUAL_NEAREST, GraphSettings
 from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.selectors.tie_breaking import TieRule, best, tie_keys
 from fleetsim.settings import Settings
@@ -137,9 +123,9 @@ class BpUcbSettings(Settings):
             return None  # printed potentials never change the messages
         if position_m is None:
             position_m = drawn_places_m(seed, num_clients, self.side_m)
-        bound = convergence_bound(
+        bound = belief_propagation.convergence_bound(
             num_clients,
-            farthest_m(position_m),
+            neighbour_graph.farthest_m(position_m),
             decay=self.distance_decay,
             exponent=self.distance_exponent,
             unit_m=self.distance_unit_m,
@@ -183,7 +169,7 @@ class BpUcbSelector(SlotSelector[BpUcbSettings]):
 
     def graph(self) -> nx.Graph[int]:
         """Return the graph of all clients, to draw or to analyse, after `setup`."""
-        return client_graph(self._position_m, self._settings.graph)
+        return neighbour_graph.client_graph(self._position_m, self._settings.graph)
 
     def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
         """After a slot: ask for opinions first, then charge the messages between neighbours."""
@@ -209,21 +195,21 @@ class BpUcbSelector(SlotSelector[BpUcbSettings]):
         clients = view.candidates[~np.isnan(opinions[view.candidates])]
         if not np.array_equal(clients, self._connected):
             self._connected = clients
-            graph = client_graph(self._position_m[clients], self._settings.graph)
-            self._edges = edges_of(graph)
-            self._num_indices = gossip(graph).sum(axis=1)
+            graph = neighbour_graph.client_graph(self._position_m[clients], self._settings.graph)
+            self._edges = neighbour_graph.edges_of(graph)
+            self._num_indices = neighbour_graph.gossip(graph).sum(axis=1)
         edges, settings = self._edges, self._settings
-        apart_m = distance_m(self._position_m[clients], edges)
-        factors = distance_factors(
+        apart_m = neighbour_graph.distance_m(self._position_m[clients], edges)
+        factors = belief_propagation.distance_factors(
             apart_m,
             decay=settings.distance_decay,
             exponent=settings.distance_exponent,
             unit_m=settings.distance_unit_m,
         )
-        result = propagated(
-            local_potentials(opinions[clients], settings.potentials),
+        result = belief_propagation.propagated(
+            belief_propagation.local_potentials(opinions[clients], settings.potentials),
             edges,
-            compatibilities(factors, settings.potentials),
+            belief_propagation.compatibilities(factors, settings.potentials),
             tolerance=settings.tolerance,
             max_exchanges=settings.max_exchanges,
             damping=settings.damping,

@@ -25,7 +25,7 @@ class Agent(DeclaredState):
     """Double Q-learning of one fleet."""
 
     state_parts = ("network", "replay")
-    state_fields = ("_num_rounds", "_num_steps", "_num_episodes")
+    state_fields = ("_num_rounds", "_num_steps", "num_episodes")
 
     def __init__(
         self, settings: FavorKeys, num_clients: int, num_coordinates: int, *, seed: int
@@ -44,14 +44,10 @@ class Agent(DeclaredState):
         self.replay = Replay(settings.replay_capacity, 1 + num_clients, num_coordinates)
         self._num_rounds = 0
         self._num_steps = 0
-        self._num_episodes = 0
+        self.num_episodes = 0
+        """Finished runs of learning before this one."""
         if settings.learning:
             self.network.begin_learning()
-
-    @property
-    def num_episodes(self) -> int:
-        """Number of finished runs of learning before this one."""
-        return self._num_episodes
 
     @property
     def exploration(self) -> float:
@@ -91,8 +87,8 @@ class Agent(DeclaredState):
         self.restore(learned)
         if not self._settings.learning:
             return
-        self._num_episodes += 1
-        is_due = self._num_episodes % self._settings.sync_every == 0
+        self.num_episodes += 1
+        is_due = self.num_episodes % self._settings.sync_every == 0
         if self._settings.sync_in == "episodes" and is_due:
             self.network.update_target()
 

@@ -31,12 +31,7 @@ from fleetsim.selectors import probing
 from fleetsim.selectors.baselines.uniform import random_clients
 from fleetsim.selectors.configured_selector import ConfiguredSelector, Stages
 from fleetsim.selectors.demands import Demand, Demands
-from fleetsim.selectors.fedcor.correlation_fit import (
-    fitted,
-    initial_points,
-    mean_changes,
-    remembered,
-)
+from fleetsim.selectors.fedcor import correlation_fit
 from fleetsim.selectors.fedcor.equations import SumOver, annealed, choose, covariance
 from fleetsim.selectors.tie_breaking import TieRule, tie_keys
 from fleetsim.settings import Settings
@@ -106,7 +101,7 @@ class FedCorSelector(ConfiguredSelector[FedCorSettings]):
         self._weights = fleet.num_samples / fleet.num_samples.sum()
         generator = rng.stream(fleet.seed, "select/fedcor/points")
         normals = generator.standard_normal((self._settings.dimensions, self._size))
-        self._points = initial_points(normals)
+        self._points = correlation_fit.initial_points(normals)
         self._alpha = np.ones(self._size)
         self._changes = np.empty((0, self._size))
         self._changed_in: IntArray = np.empty(0, dtype=np.int64)
@@ -189,13 +184,13 @@ class FedCorSelector(ConfiguredSelector[FedCorSettings]):
         settings = self._settings
         self._alpha = np.ones(self._size)
         is_known = self._changed_in <= round_
-        is_known &= remembered(self._changed_in, round_, settings.history_rounds)
+        is_known &= correlation_fit.remembered(self._changed_in, round_, settings.history_rounds)
         changes, ages = self._changes[is_known], round_ - self._changed_in[is_known]
         mean = None
         if settings.mean == "observed":
-            mean = mean_changes(changes, ages, settings.discount)
+            mean = correlation_fit.mean_changes(changes, ages, settings.discount)
         if ages.size:
-            self._points = fitted(
+            self._points = correlation_fit.fitted(
                 self._points,
                 changes,
                 ages,
@@ -207,5 +202,7 @@ class FedCorSelector(ConfiguredSelector[FedCorSettings]):
             )
 
     def _forget(self, round_: int) -> None:
-        is_kept = remembered(self._changed_in, round_, self._settings.history_rounds)
+        is_kept = correlation_fit.remembered(
+            self._changed_in, round_, self._settings.history_rounds
+        )
         self._changes, self._changed_in = self._changes[is_kept], self._changed_in[is_kept]
