@@ -5,7 +5,7 @@
 - `selection`: Views of a selector, its requests and answers, and its Protocol.
 - `client_training`: Own training of clients.
 - `learning`: Jobs of training and evaluation, and Protocols of the parts of learning.
-- `recording`: Rows of a run's tables, facts for trackers, and Protocols of recorder and tracker.
+- `recording`: Rows of a run's tables, facts for its trackers.
 
 Nothing here computes anything. A *device* is hardware; a *client* is a device with data; a *task*
 is one piece of work for one client; a *report* is what the server learns of a task. Clients are

@@ -22,11 +22,11 @@ of a selector are in `fleetsim.contracts.Selector`.
 - `autofl`: AutoFL: Q-tables of clients choose the cohort and the clock of each.
 - `fedmarl`: FedMarl: agents that let probed clients continue or stop.
 - `favor`: Favor: clients that a deep Q-network values most, by the models of all clients.
-- `bandits`: Bandits that play a set of clients for several rounds: UCB over sets, Quick-Init UCB.
+- `bandits`: Bandits that play a set of clients for several rounds.
 - `probing`: Requests to clients, and their reports as columns over the fleet.
 - `tie_breaking`: Order of clients by descending score, with ties broken at random.
 - `configured_selector`: Selectors made from settings: the fleet that they keep, and their defaults.
-- `declared_state`: State of selectors for checkpoints, declared by name and type.
+- `declared_state`: State of selectors for checkpoints, declared by name.
 - `argument_checks`: Checks of the arguments of selectors' equations.
 - `learned_weights`: Weight files.
 - `demands`: Demands of selectors: what the server must know, and what a run must have.

@@ -59,13 +59,9 @@ class BpUcbSettings(Settings):
     """Bandit over clients, which evaluate the model themselves and agree among neighbours."""
 
     acts_if = by_key(
-        distance_decay=_BELIEFS,
-        distance_exponent=_BELIEFS,
-        distance_unit_m=_BELIEFS,
         side_m=all_of(_BELIEFS, NO_DISTANCES),
-        damping=_BELIEFS,
-        tolerance=_BELIEFS,
-        max_exchanges=_BELIEFS,
+        **dict.fromkeys(("distance_decay", "distance_exponent", "distance_unit_m"), _BELIEFS),
+        **dict.fromkeys(("damping", "tolerance", "max_exchanges"), _BELIEFS),
     )
 
     demands: ClassVar[Demands] = {
