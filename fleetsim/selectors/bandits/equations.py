@@ -14,8 +14,8 @@ With mu = 1 the bonus of an arm that was played twice is smaller by sqrt(ln t) (
 in slot 200. Accuracies differ by less. So within the paper's 500 slots nearly every slot plays
 another arm, in the order of the first estimates.
 
-C(100, 5) is 75 million: the paper could not run Quick-Init with 100 clients, and `require_arms`
-refuses it.
+C(100, 5) is 75 million: the paper could not run Quick-Init with 100 clients, and `arms` refuses
+it.
 
 Source: Tong et al., "From learning to analytics: improving model efficacy with goal-directed client
 selection", section IV, Algorithm 1, equations (3), (8), (10), (11). Open there, decided here: the
@@ -39,7 +39,7 @@ from typing import Literal
 
 import numpy as np
 
-from fleetsim.contracts import BoolArray, FloatArray, IntArray
+from fleetsim.contracts import FloatArray, IntArray
 
 Init = Literal["mean", "sum"]
 
@@ -47,12 +47,12 @@ MOST_ARMS = 1_000_000
 """Sets beyond which a bandit over sets is refused, unless told otherwise."""
 
 
-def require_arms(num_clients: int, size: int, most: int = MOST_ARMS) -> int:
-    """Return the number of sets of `size` out of `num_clients` clients, unless there are too many.
+def arms(num_clients: int, size: int, most: int = MOST_ARMS) -> IntArray:
+    """Return all sets of `size` clients, each ascending, in lexicographic order [A, K].
 
-    >>> require_arms(20, 5)
-    15504
-    >>> require_arms(100, 5)
+    >>> arms(3, 2).tolist()
+    [[0, 1], [0, 2], [1, 2]]
+    >>> arms(100, 5)
     Traceback (most recent call last):
     ValueError: 100 clients have 75,287,520 sets of 5, more than 1,000,000
 
@@ -63,47 +63,8 @@ def require_arms(num_clients: int, size: int, most: int = MOST_ARMS) -> int:
     num = math.comb(num_clients, size)
     if num > most:
         raise ValueError(f"{num_clients} clients have {num:,} sets of {size}, more than {most:,}")
-    return num
-
-
-def arms(num_clients: int, size: int, most: int = MOST_ARMS) -> IntArray:
-    """Return all sets of `size` clients, each ascending, in lexicographic order [A, K].
-
-    >>> arms(3, 2).tolist()
-    [[0, 1], [0, 2], [1, 2]]
-
-    Source: Tong et al., "From learning to analytics", section IV.
-    """
-    num = require_arms(num_clients, size, most)
     members = itertools.chain.from_iterable(itertools.combinations(range(num_clients), size))
     return np.fromiter(members, dtype=np.int64, count=num * size).reshape(num, size)
-
-
-def arm_of(clients: IntArray, num_clients: int) -> int:
-    """Return the number of a set of clients among `arms(num_clients, len(clients))`.
-
-    >>> arm_of(np.array([2, 0]), 3)
-    1
-
-    Source: Tong et al., "From learning to analytics", section IV.
-    """
-    members = np.sort(clients).tolist()
-    size = len(members)
-    # Sets that come later choose their first differing member later; count them from the end.
-    later = sum(
-        math.comb(num_clients - 1 - client, size - position)
-        for position, client in enumerate(members)
-    )
-    return math.comb(num_clients, size) - 1 - later
-
-
-def is_playable(sets: IntArray, is_available: BoolArray) -> BoolArray:
-    """Return which arms [A] have only available [N] members [A, K].
-
-    Source: Tong et al., "From learning to analytics", section IV.
-    """
-    playable: BoolArray = np.all(is_available[sets], axis=1)
-    return playable
 
 
 def average_opinion(opinions: FloatArray) -> float:

@@ -122,7 +122,7 @@ class UcbSelector(SlotSelector[SetBanditOptions]):
 
     def _next_arm(self, round_: int, is_present: BoolArray, slot: int) -> int:
         """Return the arm of the largest index, of those whose members are all available [N]."""
-        playable = np.flatnonzero(equations.is_playable(self._sets, is_present))
+        playable = np.flatnonzero(is_present[self._sets].all(axis=1))
         if playable.size == 0:
             return NO_ARM
         scores = equations.index(
@@ -243,7 +243,9 @@ class QuickInitUcbSelector(UcbSelector):
         group = self._group(is_present, is_present)
         if group.size == 0:
             return super()._next_arm(round_, is_present, slot)
-        return equations.arm_of(group, self._size) if group.size == self._sets.shape[1] else NO_ARM
+        if group.size < self._sets.shape[1]:
+            return NO_ARM
+        return int(np.flatnonzero((self._sets == np.sort(group)).all(axis=1))[0])
 
     def _credit(self, reward: float) -> None:
         members = self._sets[self._arm]
