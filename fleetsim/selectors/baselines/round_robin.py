@@ -76,12 +76,8 @@ def take_turn(line: IntArray, wanted: int, is_candidate: BoolArray) -> IntArray:
     >>> take_turn(np.array([3, 1, 3, 0, 2]), 2, np.array([True, False, True, True])).tolist()
     [3, 0]
     """
-    chosen: dict[int, None] = {}
-    for client in line[is_candidate[line]]:
-        if len(chosen) == wanted:
-            break
-        chosen.setdefault(int(client))
-    return np.array(list(chosen), dtype=np.int64)
+    distinct = dict.fromkeys(line[is_candidate[line]].tolist())
+    return np.array(list(distinct)[:wanted], dtype=np.int64)
 
 
 class RoundRobinSelector(ConfiguredSelector[RoundRobinSettings]):

@@ -2,5 +2,5 @@
 
 - `selector`: BP-UCB.
 - `belief_propagation`: Belief propagation between neighbours.
-- `neighbour_graph`: Graph of neighbouring clients, and gossip along its edges.
+- `neighbour_graph`: Graph of neighbouring clients, along whose edges they gossip.
 """

@@ -156,7 +156,6 @@ class BpUcbSelector(SlotSelector[BpUcbSettings]):
         # Graph of the clients that exchanged messages last:
         self._connected: IntArray = np.empty(0, dtype=np.int64)
         self._edges: IntArray = np.empty((0, 2), dtype=np.int64)
-        self._num_indices: IntArray = np.empty(0, dtype=np.int64)
         # Of one choice:
         self._exchanged_in = 0
         self._num_before = 0
@@ -193,7 +192,6 @@ class BpUcbSelector(SlotSelector[BpUcbSettings]):
             self._connected = clients
             graph = neighbour_graph.client_graph(self._position_m[clients], self._settings.graph)
             self._edges = neighbour_graph.edges_of(graph)
-            self._num_indices = neighbour_graph.gossip(graph).sum(axis=1)
         edges, settings = self._edges, self._settings
         apart_m = neighbour_graph.distance_m(self._position_m[clients], edges)
         factors = belief_propagation.distance_factors(
@@ -214,8 +212,8 @@ class BpUcbSelector(SlotSelector[BpUcbSettings]):
         self._belief[clients] = result.beliefs[:, 1]
         self._has_exchanged = self._mask(clients)
         num_neighbours = np.bincount(edges.ravel(), minlength=clients.size)
-        # Neighbours know the same clients, so each receives as many bytes as it sends.
-        message_byte = SCALAR_BYTE * num_neighbours * (2 * result.num_exchanges + self._num_indices)
+        # Each receives as many bytes as it sends, and passes on the indices of all clients.
+        message_byte = SCALAR_BYTE * num_neighbours * (2 * result.num_exchanges + clients.size)
         return [
             ProbeRequest(
                 client,
