@@ -16,7 +16,7 @@ Source: Na, Liang, Yiu, arXiv 2403.17833, equations (1) to (8), Algorithm 1; no 
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -31,7 +31,6 @@ from fleetsim.contracts import (
     ProbeRequest,
     RoundOutcome,
     RoundView,
-    State,
     WorkKind,
 )
 from fleetsim.errors import ScenarioError
@@ -81,29 +80,6 @@ class GPFLSettings(Settings):
         return GPFLSelector(self)
 
 
-class _PendingRound(NamedTuple):
-    """Round whose gradients are still to be requested."""
-
-    clients: IntArray
-    """Ids of the clients that delivered [k]."""
-    models: Parameters
-    """Model that each of them trained and still has [k, P]."""
-    factor: float
-    """Factor of (8)."""
-    is_aggregated: bool
-
-    def state(self) -> State:
-        """Return copies of the fields by name."""
-        return {f"pending/{name}": np.array(value) for name, value in self._asdict().items()}
-
-    @classmethod
-    def restored(cls, state: State) -> _PendingRound:
-        """Return the round that `state` described."""
-        fields: list[Any] = [np.array(state[f"pending/{name}"]) for name in cls._fields]
-        clients, models, factor, is_aggregated = fields
-        return cls(clients, models, float(factor), bool(is_aggregated))
-
-
 class GPFLSelector(ConfiguredSelector[GPFLSettings]):
     """Selector with columns over the fleet [N]; the projection is NaN before an answer."""
 
@@ -111,7 +87,8 @@ class GPFLSelector(ConfiguredSelector[GPFLSettings]):
     needs_probes = True
     state_fields = (
         *("_num_rounds", "_was_asked", "_projection", "_num_pulls", "_reward_sum"),
-        *("_num_rewards", "_direction", "_accuracy", "_loss"),
+        *("_num_rewards", "_direction", "_accuracy", "_loss", "_pending_clients"),
+        *("_pending_models", "_pending_factor", "_is_pending_aggregated"),
     )
 
     def _begin(self, fleet: FleetView) -> None:
@@ -131,7 +108,16 @@ class GPFLSelector(ConfiguredSelector[GPFLSettings]):
         self._num_rewards: IntArray = np.zeros(self._size, dtype=np.int64)
         self._direction: FloatArray = np.empty(0)
         self._accuracy, self._loss = _accuracy_and_loss(fleet.validation)
-        self._pending: _PendingRound | None = None
+        self._forget_pending()
+
+    def _forget_pending(self) -> None:
+        """Begin without a round whose gradients are still to be requested."""
+        self._pending_clients = np.empty(0, dtype=np.int64)
+        """Ids of the clients that delivered in it [k]."""
+        self._pending_models: Parameters = np.empty((0, 0), dtype=np.float32)
+        """Model that each of them trained and still has [k, P]."""
+        self._pending_factor, self._is_pending_aggregated = math.nan, False
+        """Factor of (8), NaN without such a round, and whether it was aggregated."""
 
     def _stages(self, view: RoundView) -> Stages:
         """Ask for gradients: of each candidate once, and of pending models."""
@@ -146,14 +132,12 @@ class GPFLSelector(ConfiguredSelector[GPFLSettings]):
         requests = [
             ProbeRequest(client, works[client]) for client in view.candidates[is_new].tolist()
         ]
-        if self._pending is not None:
-            requests += [
-                ProbeRequest(client, works[client], needs_model=False, parameters=model)
-                for client, model in zip(
-                    self._pending.clients.tolist(), self._pending.models, strict=True
-                )
-                if client in works
-            ]
+        pending = zip(self._pending_clients.tolist(), self._pending_models, strict=True)
+        requests += [
+            ProbeRequest(client, works[client], needs_model=False, parameters=model)
+            for client, model in pending
+            if client in works
+        ]
         yield requests
 
     def select(self, view: RoundView) -> IntArray:
@@ -184,13 +168,11 @@ class GPFLSelector(ConfiguredSelector[GPFLSettings]):
             if report.is_delivered and report.base is not None and report.vector is not None
         ]
         if self._settings.vector == "last_gradient":
+            clients = [client for client, _, _ in delivered]
             models = [model for _, _, model in delivered]
-            self._pending = _PendingRound(
-                clients=np.array([client for client, _, _ in delivered], dtype=np.int64),
-                models=np.stack(models) if models else np.empty((0, 0), dtype=np.float32),
-                factor=factor,
-                is_aggregated=outcome.aggregated,
-            )
+            self._pending_clients = np.array(clients, dtype=np.int64)
+            self._pending_models = np.stack(models) if models else self._pending_models
+            self._pending_factor, self._is_pending_aggregated = factor, outcome.aggregated
             return
         rate, vector = self._learning_rate, self._settings.vector
         vectors = {
@@ -198,15 +180,6 @@ class GPFLSelector(ConfiguredSelector[GPFLSettings]):
             for client, base, model in delivered
         }
         self._learn(vectors, factor, is_aggregated=outcome.aggregated)
-
-    def state(self) -> State:
-        """Return the declared state and the pending round."""
-        return super().state() | ({} if self._pending is None else self._pending.state())
-
-    def restore(self, state: State) -> None:
-        """Replace the state by a copy of what `state` returned."""
-        super().restore(state)
-        self._pending = _PendingRound.restored(state) if "pending/clients" in state else None
 
     def _take_in(self, view: RoundView) -> None:
         """Learn from gradients of the pending round, then from those of new clients."""
@@ -216,10 +189,11 @@ class GPFLSelector(ConfiguredSelector[GPFLSettings]):
             for report in view.reports
             if report.is_delivered and report.vector is not None
         }
-        if self._pending is not None:
-            pending, self._pending = self._pending, None
-            of_pending = {c: vectors.pop(c) for c in pending.clients.tolist() if c in vectors}
-            self._learn(of_pending, pending.factor, is_aggregated=pending.is_aggregated)
+        if not math.isnan(self._pending_factor):
+            clients = self._pending_clients.tolist()
+            of_pending = {c: vectors.pop(c) for c in clients if c in vectors}
+            self._learn(of_pending, self._pending_factor, is_aggregated=self._is_pending_aggregated)
+            self._forget_pending()
         vectors = {c: vector for c, vector in vectors.items() if math.isnan(self._projection[c])}
         newcomers = self._project(vectors)
         self._num_pulls[newcomers] += 1
