@@ -17,7 +17,7 @@ import numpy as np
 from pydantic import Field
 
 from fleetsim import rng
-from fleetsim.contracts import Cohort, FleetView, FloatArray, RoundOutcome, RoundView
+from fleetsim.contracts import Cohort, FleetView, FloatArray, IntArray, RoundOutcome, RoundView
 from fleetsim.schema.ranges import Weight
 from fleetsim.selectors import probing
 from fleetsim.selectors.afl.equations import Rounding, choose, valuations
@@ -77,13 +77,14 @@ class AflSelector(ConfiguredSelector[AflSettings]):
         """Ask the candidates without a valuation, once for each choice."""
         while self.needs_probes:
             present = probing.unasked(view)
-            asked = probing.evaluations(present[np.isneginf(self._valuation[present])])
-            view, _ = yield asked
+            view, _ = yield probing.evaluations(present[np.isneginf(self._valuation[present])])
 
     def select(self, view: RoundView) -> Cohort:
         """Return the clients drawn by valuation in that order, then those drawn uniformly."""
-        self._learn(probing.losses(view.reports, self._size))
         settings, size = self._settings, self._size
+        mean_loss = probing.losses(view.reports, size)
+        answered = np.flatnonzero(~np.isnan(mean_loss))
+        self._value(answered, mean_loss[answered])
         generator = rng.stream(self._fleet.seed, "select/afl", view.round)
         exponentials = generator.standard_exponential(size)
         uniforms = generator.random(size)
@@ -104,11 +105,7 @@ class AflSelector(ConfiguredSelector[AflSettings]):
 
     def observe(self, outcome: RoundOutcome) -> None:
         """Refresh the valuations of the clients that delivered."""
-        clients, losses = probing.training_losses(outcome.reports, "first_epoch")
-        self._valuation[clients] = valuations(self._fleet.num_samples[clients], losses)
+        self._value(*probing.training_losses(outcome.reports, "first_epoch"))
 
-    def _learn(self, mean_loss: FloatArray) -> None:
-        reported = np.flatnonzero(~np.isnan(mean_loss))
-        self._valuation[reported] = valuations(
-            self._fleet.num_samples[reported], mean_loss[reported]
-        )
+    def _value(self, clients: IntArray, mean_loss: FloatArray) -> None:
+        self._valuation[clients] = valuations(self._fleet.num_samples[clients], mean_loss)
