@@ -15,7 +15,8 @@ With one local epoch the three are the same number. The last two must be request
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
 from typing import Any, Literal
 
 import numpy as np
@@ -73,13 +74,18 @@ def resource_requests(clients: IntArray, upload_byte: int) -> Sequence[ProbeRequ
     )
 
 
-def resources(reports: Iterable[Report]) -> dict[int, Resources]:
-    """Return the resources that clients reported, by client."""
-    return {
+def resources(reports: Iterable[Report]) -> tuple[IntArray, Mapping[str, FloatArray]]:
+    """Return the clients that reported resources [n], and these by name [n]; NaN where None."""
+    reported = {
         report.client: report.resources
         for report in _delivered(reports)
         if report.resources is not None
     }
+    told = {
+        field.name: np.array([getattr(one, field.name) for one in reported.values()], np.float64)
+        for field in fields(Resources)
+    }
+    return np.array(list(reported), dtype=np.int64), told
 
 
 def losses(reports: Iterable[Report], num_clients: int) -> FloatArray:

@@ -14,6 +14,7 @@ li1553770945/RL-Federal-Learning@8e0cb93, whose values are the defaults.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -23,8 +24,8 @@ from fleetsim import rng
 from fleetsim.contracts import (
     Cohort,
     FleetView,
+    FloatArray,
     IntArray,
-    Resources,
     RoundOutcome,
     RoundView,
     State,
@@ -157,7 +158,7 @@ class AutoFLSelector(ConfiguredSelector[AutoFLSettings]):
         """Return the clients of the largest values, each with its clock."""
         settings, seed = self._settings, self._fleet.seed
         self._expected = {}
-        rows = self._rows(probing.resources(view.reports))
+        rows = self._rows(*probing.resources(view.reports))
         is_ready = rows[self._waiting.client] != _UNKNOWN
         given, self._waiting = self._waiting.at(is_ready), self._waiting.at(~is_ready)
         self._tables.learn(given, rows[given.client])
@@ -281,16 +282,15 @@ class AutoFLSelector(ConfiguredSelector[AutoFLSettings]):
         rates = {"learning_rate": settings.learning_rate, "discount": settings.discount}
         return QTables(len(settings.clock_levels), **rates)
 
-    def _rows(self, reported: dict[int, Resources]) -> IntArray:
+    def _rows(self, clients: IntArray, told: Mapping[str, FloatArray]) -> IntArray:
         """Return the row of each client in its present state [N]; -1 of those without an answer."""
         rows: IntArray = np.full(self._size, _UNKNOWN, dtype=np.int64)
-        if not reported:
-            return rows
-        clients = np.array(list(reported), dtype=np.int64)
-        resources = list(reported.values())
         layers = self._fleet.layer_counts
         coverage = 1.0 if self._coverage is None else self._coverage[clients]
-        rate_bit_per_s = np.array([min(one.down_bit_per_s, one.up_bit_per_s) for one in resources])
+        rate_bit_per_s = np.minimum(told["down_bit_per_s"], told["up_bit_per_s"])
+        free_byte = told["free_ram_byte"]
+        # Without a memory model no memory is in use.
+        used = np.where(np.isnan(free_byte), 0.0, 1.0 - free_byte / told["ram_byte"])
         states = equations.state_number(
             num_conv=layers.get("conv", 0) + layers.get("depthwise", 0),
             num_fc=layers.get("gemm", 0),
@@ -298,20 +298,13 @@ class AutoFLSelector(ConfiguredSelector[AutoFLSettings]):
             batch_size=self._fleet.batch_size,
             epochs=self._epochs[clients],
             participants=self._fleet.cohort,
-            cpu_percent=100.0 * np.array([one.load_fraction for one in resources]),
-            memory_percent=100.0 * np.array([_memory_fraction(one) for one in resources]),
+            cpu_percent=100.0 * told["load_fraction"],
+            memory_percent=100.0 * np.maximum(used, 0.0),
             rate_mbit_per_s=rate_bit_per_s / BIT_PER_MBIT,
             coverage_percent=100.0 * np.asarray(coverage),
         )
         tables = clients
         if self._settings.tables == "category":
-            tables = equations.category(np.array([one.flop_per_s for one in resources]))
+            tables = equations.category(told["flop_per_s"])
         rows[clients] = tables * NUM_STATES + states
         return rows
-
-
-def _memory_fraction(reported: Resources) -> float:
-    """Return the share of a client's memory in use; 0 in worlds without a memory model."""
-    if reported.free_ram_byte is None:
-        return 0.0
-    return max(0.0, 1.0 - reported.free_ram_byte / reported.ram_byte)

@@ -79,22 +79,18 @@ class FedCSSelector(ConfiguredSelector[FedCSSettings]):
 
     def select(self, view: RoundView) -> IntArray:
         """Return the clients that fit into the round, in the order of the packing."""
-        rates = {
-            client: (reported.down_bit_per_s, reported.up_bit_per_s, reported.samples_per_s)
-            for client, reported in probing.resources(view.reports).items()
-        }
+        clients, told = probing.resources(view.reports)
+        rates = np.stack([told["down_bit_per_s"], told["up_bit_per_s"], told["samples_per_s"]])
         # With a link and some processor at this moment.
-        able = sorted(client for client, of_client in rates.items() if min(of_client) > 0.0)
-        answered = np.array(able, dtype=np.int64)
-        present = answered[np.isin(answered, view.candidates)]
+        is_able = (rates > 0.0).all(axis=0) & np.isin(clients, view.candidates)
+        able = np.flatnonzero(is_able)[np.argsort(clients[is_able])]
+        present = clients[able]
         limit = self._settings.max_clients
         max_clients = view.wanted if limit is None else min(limit, view.wanted)
         if present.size == 0:
             return self._drawn(view, max_clients)
         generator = rng.stream(self._fleet.seed, "select/fedcs/ties", view.round)
-        down_bit_per_s, up_bit_per_s, samples_per_s = np.array(
-            [rates[client] for client in present.tolist()]
-        ).T
+        down_bit_per_s, up_bit_per_s, samples_per_s = rates[:, able]
         fitting = partial(
             pack,
             self._payload_bit / down_bit_per_s,

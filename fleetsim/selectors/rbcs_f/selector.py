@@ -133,17 +133,14 @@ class RBCSFSelector(ConfiguredSelector[RBCSFSettings]):
 
     def _take_in(self, view: RoundView) -> None:
         """Store the contexts of the clients that answered; NaN for all others."""
-        reported = {
-            client: resources
-            for client, resources in probing.resources(view.reports).items()
-            # With a link and some processor at this moment.
-            if resources.up_bit_per_s > 0.0 and resources.load_fraction < 1.0
-        }
-        clients = np.array(list(reported), dtype=np.int64)
+        clients, told = probing.resources(view.reports)
+        # With a link and some processor at this moment.
+        is_able = (told["up_bit_per_s"] > 0.0) & (told["load_fraction"] < 1.0)
+        able = clients[is_able]
         self._context = np.full((self._size, NUM_FEATURES), np.nan)
-        self._context[clients] = equations.contexts(
-            np.array([1.0 - resources.load_fraction for resources in reported.values()]),
-            self._took_part[clients],
+        self._context[able] = equations.contexts(
+            1.0 - told["load_fraction"][is_able],
+            self._took_part[able],
             float(self._fleet.payload_byte * BIT_PER_BYTE),
-            np.array([resources.up_bit_per_s for resources in reported.values()]),
+            told["up_bit_per_s"][is_able],
         )
