@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
@@ -16,7 +17,6 @@ from fleetsim.host import paths
 if TYPE_CHECKING:
     from fleetsim.cli.scenario_options import Changes
     from fleetsim.selector_training.episodes import Episode
-    from fleetsim.selector_training.record_training import FleetFit, RecordRequest
 
 _FROM_RECORDS = "fedgcs"
 
@@ -50,10 +50,8 @@ def train(
             raise typer.BadParameter(
                 "fedgcs learns from records: give --records STUDY and no --scenario"
             )
-        from fleetsim.selector_training.record_training import RecordRequest
-
-        request = RecordRequest(form, per_arm=per_arm, arms=tuple(arm or ()))
-        _from_records(records, request, out, seed, changes(set_, unset), home)
+        asked = {"form": form, "per_arm": per_arm, "arms": tuple(arm or ())}
+        _from_records(records, asked, out, seed, changes(set_, unset), home)
     else:
         if scenario is None or records is not None:
             message = f"{kind} learns over episodes: give --scenario and no --records"
@@ -153,7 +151,7 @@ def _over_episodes(
 
 
 def _from_records(
-    study: str, request: RecordRequest, out: Path, seed: int, overrides: Changes, home: Path
+    study: str, asked: dict[str, Any], out: Path, seed: int, overrides: Changes, home: Path
 ) -> None:
     from fleetsim.progress import bar
     from fleetsim.selector_training.record_training import (
@@ -168,16 +166,17 @@ def _from_records(
     loaded = load_study(study)
     with bar("reading runs", console, total=len(loaded.runs), log=say) as update:
         fleets = collected(
-            loaded, RunStore(home), request, on_run=lambda done, planned: update(done, "")
+            loaded, RunStore(home), **asked, on_run=lambda done, planned: update(done, "")
         )
 
-    def report(number: int, fit: FleetFit) -> None:
+    def report(number: int, clients: str, facts: Mapping[str, str]) -> None:
         def of(name: str) -> str:
-            value = fit.facts.get(f"fit_{name}")
+            value = facts.get(f"fit_{name}")
             return "-" if value is None else f"{float(value):.2f}"
 
+        num_records = len(fleets[clients].records)
         tell(
-            f"[{number}/{len(fleets)}] clients {fit.clients[:8]}: {fit.num_records} records,"
+            f"[{number}/{len(fleets)}] clients {clients[:8]}: {num_records} records,"
             f" held-out Kendall {of('kendall')}, Spearman {of('spearman')} (shuffled scores"
             f" {of('control_kendall')}, {of('control_spearman')})"
         )

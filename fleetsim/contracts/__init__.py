@@ -5,8 +5,7 @@
 - `selection`: Views of a selector, its requests and answers, and its Protocol.
 - `client_training`: Own training of clients.
 - `learning`: Jobs of training and evaluation, and Protocols of the parts of learning.
-- `recording`: Rows of a run's tables, and the Protocol of a recorder.
-- `tracking`: Facts of a run for its trackers, and the Protocol of a tracker.
+- `recording`: Rows of a run's tables, facts for its trackers.
 
 Nothing here computes anything. A *device* is hardware; a *client* is a device with data; a *task*
 is one piece of work for one client; a *report* is what the server learns of a task. Clients are
@@ -39,12 +38,14 @@ from fleetsim.contracts.learning import (
 )
 from fleetsim.contracts.recording import (
     ClientColumns,
-    MemoryRecorder,
+    EndedRun,
     Progress,
     Recorder,
     RoundRow,
     StopReason,
     TaskRow,
+    TrackedRun,
+    Tracker,
     latest_rows,
     with_clients,
 )
@@ -60,7 +61,6 @@ from fleetsim.contracts.selection import (
     RoundView,
     Selector,
 )
-from fleetsim.contracts.tracking import EndedRun, TrackedRun, Tracker
 from fleetsim.contracts.work import (
     Arrays,
     BackwardCost,
@@ -103,7 +103,6 @@ __all__ = [
     "JobResult",
     "LearningSelector",
     "Loss",
-    "MemoryRecorder",
     "Model",
     "ModelCost",
     "Outcome",

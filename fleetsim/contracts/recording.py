@@ -1,10 +1,12 @@
-"""Rows of a run's tables, and the Protocol of a recorder."""
+"""Rows of a run's tables, facts for its trackers, and Protocols of recorder and tracker."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fleetsim.contracts.work import ClientRows, FloatArray, IntArray, Outcome, Purpose, State
 
@@ -182,6 +184,66 @@ class Recorder(Protocol):
         """
 
 
+@dataclass(frozen=True, slots=True)
+class TrackedRun:
+    """Facts of a run when it begins, or when it continues."""
+
+    name: str
+    """Name of the scenario."""
+    folder: Path
+    """Run folder; a tracker writes nothing into it."""
+    scenario: Mapping[str, Any]
+    """Resolved scenario as plain data, with every default."""
+    seed: int
+    scenario_hash: str
+    versions: Mapping[str, str]
+    """Versions of fleetsim, Python, torch and the like."""
+    identity: str
+    """16 hexadecimal digits that tell this run from others and stay the same when it continues:
+    of the scenario and of the path of its folder."""
+    num_rounds: int
+    """Rounds that are saved; the next that is told is the one after. 0: the run begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndedRun:
+    """End of a run, or of this part of it."""
+
+    folder: Path
+    """Run folder; the tables of a run that is done are in it."""
+    status: Literal["done", "interrupted", "failed"]
+    """`interrupted` and `failed` runs can be continued."""
+    text: str
+    """Reason in one sentence."""
+    digest: str | None
+    """SHA-256 of the tables of a run that is done."""
+
+
+class Tracker(Protocol):
+    """Follower of a run that tells somebody else about it, such as TensorBoard.
+
+    A run calls `begin`, then `round` after every round, then `end`; the last also if the run is
+    interrupted or fails. Nothing that a tracker does changes the run: it gets values alone, and its
+    files belong elsewhere than in the run folder. The next run calls `begin` anew.
+
+    A run that is continued calls `begin` with the rounds that are saved (`TrackedRun.num_rounds`).
+    Rounds after them, which an earlier process may have told before it was killed, are told again
+    with the same values. So a round replaces what was known of its number.
+
+    An exception of a tracker stops the run, which is saved and can be continued; a tracker that
+    would rather miss rounds catches its own exceptions.
+    """
+
+    def begin(self, run: TrackedRun) -> None:
+        """Take the facts of a run that begins or continues, before its next round."""
+
+    def round(self, row: RoundRow) -> None:
+        """Take the row of a round, with the columns of rounds.parquet; docs/outputs.md has them."""
+
+    def end(self, run: EndedRun) -> None:
+        """Take the end of the run, after its tables are written, and close what is open."""
+
+
 def latest_rows(parts: Sequence[ClientRows]) -> ClientRows:
     """Return one row of each client in the parts: that of the last part that holds it.
 
@@ -196,31 +258,23 @@ def latest_rows(parts: Sequence[ClientRows]) -> ClientRows:
     return {key: column[last] for key, column in rows.items()}
 
 
+def joined(parts: Mapping[str, Mapping[str, NDArray[np.generic]]]) -> State:
+    """Return one state of all parts: the keys of each as `NAME/KEY`."""
+    return {f"{name}/{key}": value for name, part in parts.items() for key, value in part.items()}
+
+
+def part_of(state: State, name: str) -> State:
+    """Return the part of this name, empty if the state has none.
+
+    >>> part_of({"online/bias": np.ones(1), "target/bias": np.zeros(1)}, "online")
+    {'bias': array([1.])}
+    """
+    prefix = f"{name}/"
+    return {
+        key.removeprefix(prefix): value for key, value in state.items() if key.startswith(prefix)
+    }
+
+
 def with_clients(state: State, rows: ClientRows) -> State:
     """Return a whole state: keys of `rows` become `clients/KEY`."""
-    return state | {f"clients/{key}": column for key, column in rows.items()}
-
-
-@dataclass(slots=True)
-class MemoryRecorder:
-    """Recorder that keeps everything in lists, for tests and for use from Python."""
-
-    tasks: list[TaskRow] = field(default_factory=list)
-    rounds: list[RoundRow] = field(default_factory=list)
-    states: list[State] = field(default_factory=list)
-    """State after every round, each with all clients that have ever changed."""
-    _clients: ClientRows | None = None
-
-    def task(self, row: TaskRow) -> None:
-        """Keep the row of a finished task."""
-        self.tasks.append(row)
-
-    def round(self, row: RoundRow) -> None:
-        """Keep the row of a finished round."""
-        self.rounds.append(row)
-
-    def checkpoint(self, state: State, changed: ClientRows) -> None:
-        """Keep every state."""
-        known = [] if self._clients is None else [self._clients]
-        self._clients = latest_rows([*known, changed])
-        self.states.append(with_clients(state, self._clients))
+    return state | joined({"clients": rows})

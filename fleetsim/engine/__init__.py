@@ -5,7 +5,6 @@
 - `client_state`: State of clients during tasks: batteries, radio tails and condition.
 - `idle_state`: State of clients between tasks: batteries, radio tails and condition.
 - `eligible_clients`: Clients that are eligible at a moment, and how long they stay so.
-- `state_parts`: Parts of a state: the entries of each under the prefix of its name.
 - `world`: Changing state of the clients.
 - `tasks`: Tasks of clients: timelines from dispatch to end, interruptions and results.
 - `servers`: Servers: selection of clients, dispatch of tasks, aggregation and closing of rounds.

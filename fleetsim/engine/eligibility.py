@@ -164,7 +164,8 @@ class Rule:
             least_values(settings, "min_battery_fraction")
         )
         """Battery levels of the rule, ascending [m]."""
-        self._num_ranks = self.battery_fractions.size + 1
+        self.top = self.battery_fractions.size
+        """Battery rank of a client that reaches all levels."""
         self.needs_top = settings.min_battery_fraction == self.battery_fractions[-1]
         """True if no client is eligible below the highest level."""
         ram_gib, ram_rank = _ranks(
@@ -204,11 +205,6 @@ class Rule:
         self._kind: IntArray | None = kind if present.size > 1 else None
         """Index of each client's ranks of memory [N]; None: all have the same."""
 
-    @property
-    def top(self) -> int:
-        """Battery rank of a client that reaches all levels."""
-        return self._num_ranks - 1
-
     def state_and_change(
         self, clients: IntArray, battery_rank: IntArray, t_s: ArrayLike
     ) -> tuple[BoolArray, FloatArray]:
@@ -218,7 +214,7 @@ class Rule:
         """
         which = battery_rank
         if self._kind is not None:
-            which = battery_rank + self._kind[clients] * self._num_ranks
+            which = battery_rank + self._kind[clients] * (self.top + 1)
         present = np.bincount(which).nonzero()[0].tolist()
         if len(present) == 1:
             return self._schedules[present[0]].state_and_change(clients, t_s)

@@ -5,7 +5,7 @@ over the clients. It does not depend on SimPy: time is an argument and must not 
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,15 +23,6 @@ from fleetsim.read_only import freeze
 from fleetsim.rounding import ROUNDING_SLACK
 
 _NO_CLIENTS = np.empty(0, dtype=np.int64)
-
-
-class BatteryBalance(NamedTuple):
-    """Joules of the batteries of N clients, all [N]; NaN on mains."""
-
-    left_j: FloatArray
-    charged_j: FloatArray
-    owner_j: FloatArray
-    loss_j: FloatArray
 
 
 class World:
@@ -118,8 +109,8 @@ class World:
                 client=client,
             )
 
-    def battery_balance(self, now_s: float) -> BatteryBalance:
-        """Return where the joules of all batteries came from and went since virtual time 0."""
+    def battery_balance(self, now_s: float) -> dict[str, FloatArray]:
+        """Return columns of clients.parquet on joules of batteries since time 0; NaN on mains."""
         charge, batteries = self.idle.charge_at(now_s), self.fleet.batteries
         spent_j = self.energy_j.sum(axis=1) + self.enlisted_idle_j
         nothing_j = np.where(np.isnan(batteries.capacity_j), np.nan, 0.0)
@@ -148,7 +139,14 @@ class World:
             )
         if not batteries.num_flows:
             charged_j = np.clip(charged_j, 0.0, most_j)  # a difference has a rounding
-        return BatteryBalance(charge.level_j, charged_j, owner_j, loss_j)
+        return {
+            "battery_capacity_j": batteries.capacity_j,
+            "battery_initial_j": self.fleet.initial_j,
+            "battery_charged_j": charged_j,
+            "battery_owner_j": owner_j,
+            "battery_loss_j": loss_j,
+            "battery_final_j": charge.level_j,
+        }
 
     # --- stop and resume --------------------------------------------------------------------------
 

@@ -11,11 +11,11 @@ from dataclasses import replace
 import numpy as np
 
 from fleetsim.contracts import ClientColumns, ModelCost, Purpose, State, StopReason
+from fleetsim.contracts.recording import joined, part_of
 from fleetsim.engine.event_order import Clock, Rank
 from fleetsim.engine.servers.launcher import Launcher
 from fleetsim.engine.servers.rounds import client_columns
 from fleetsim.engine.servers.stop import too_few_clients
-from fleetsim.engine.state_parts import joined, part_of
 from fleetsim.engine.world import World
 from fleetsim.flower.call_record import CallRecord
 from fleetsim.flower.client_nodes import ClientNodes, NodeMessage

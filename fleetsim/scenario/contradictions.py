@@ -21,9 +21,8 @@ from fleetsim.learning.partition.iid import IidSettings
 from fleetsim.scenario.samples import too_few_samples
 from fleetsim.scenario.settings import BufferedServerSettings, Scenario, SynchronousServerSettings
 from fleetsim.schema.faults import Fault
-from fleetsim.selectors import requirements
+from fleetsim.selectors import demands
 from fleetsim.selectors.baselines.uniform import RandomSettings
-from fleetsim.selectors.demands import reason_to_hide
 from fleetsim.training import trainer_choice
 from fleetsim.user.parts.aggregators import AggregatorPluginSettings
 
@@ -67,7 +66,7 @@ def _of_number_of_clients(scenario: Scenario) -> Iterator[Fault]:
         for key in ("concurrency", "buffer_size"):
             if (getattr(server, key) or 0) > size:
                 yield ("server", key), f"must be at most fleet.size = {size}"
-        unmet = requirements.unmet(scenario.build_selector(), is_buffered=True)
+        unmet = demands.unmet(scenario.build_selector(), is_buffered=True)
         if unmet is not None:
             yield ("server", "selector", "kind"), unmet
         return
@@ -159,7 +158,7 @@ def _of_privacy(scenario: Scenario) -> Iterator[Fault]:
     elif isinstance(aggregator, FedAvgSettings | OptimizerKind) and aggregator.weights != "uniform":
         message = "must be uniform: server.privacy bounds the share of each client alike"
         yield ("server", "aggregator", "weights"), message
-    hidden = reason_to_hide(selector)
+    hidden = demands.reason_to_hide(selector)
     if hidden is not None:
         message = f"spends privacy that server.privacy does not count: {hidden}; use random"
         yield ("server", "selector", "kind"), message
@@ -181,7 +180,7 @@ def _of_secure_aggregation(scenario: Scenario) -> Iterator[Fault]:
             f" server optimizer{_declaration(server.aggregator)}"
         )
         yield ("server", "aggregator", "kind"), message
-    hidden = reason_to_hide(server.selector)
+    hidden = demands.reason_to_hide(server.selector)
     if hidden is not None:
         message = f"needs what server.secure_aggregation hides: {hidden}; use random or round-robin"
         yield ("server", "selector", "kind"), message

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fleetsim.contracts import FleetView, LearningSelector, ProbeRequest, Progress, State
+from fleetsim.contracts.recording import joined, part_of
 from fleetsim.errors import ScenarioError
 from fleetsim.quoting import quoted
 from fleetsim.record import atomic_files
@@ -23,7 +24,7 @@ from fleetsim.record.saved_run import Run
 from fleetsim.scenario import Scenario
 from fleetsim.schema import overrides
 from fleetsim.selector_training.weight_writing import existing_file, write_weights
-from fleetsim.selectors.learned_weights import ANY_CLIENTS, WeightFile, part_of
+from fleetsim.selectors.learned_weights import ANY_CLIENTS, WeightFile
 
 _RESTART = "delete it to begin anew, or choose another file with --out"
 
@@ -83,7 +84,7 @@ def train_by_episodes(
         run = _run_episode(scenario_of_episode, selector, workers, partial(on_progress, number + 1))
         learned, policy = inner.learned(), inner.policy()
         done.append(_episode_of(run))
-        state = learned | {f"policy/{key}": array for key, array in policy.items()}
+        state = learned | joined({"policy": policy})
         facts = {"identity": identity, "episodes": json.dumps(done)}
         data = WeightFile(kind, {clients: state}, facts).encoded()
         atomic_files.write(saved, data, hint="choose another file with --out")
@@ -158,7 +159,7 @@ def _saved(
     episodes = [Episode(*row) for row in json.loads(file.facts["episodes"])]
     state = file.weights[clients]
     learned = {key: array for key, array in state.items() if not key.startswith("policy/")}
-    return episodes, learned, part_of(state, "policy/")
+    return episodes, learned, part_of(state, "policy")
 
 
 class _Continued:

@@ -9,7 +9,7 @@ they are part of the cost of collecting alone.
 import json
 import operator
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 from pathlib import Path
@@ -37,17 +37,6 @@ Form = Literal["round", "run"]
 
 
 @dataclass(frozen=True, slots=True)
-class RecordRequest:
-    """Records that are requested."""
-
-    form: Form = "round"
-    per_arm: int | None = None
-    """Number of records of each arm and fleet; None: all that there are."""
-    arms: tuple[str, ...] = ()
-    """Arms whose runs are records; none: all."""
-
-
-@dataclass(frozen=True, slots=True)
 class Collected:
     """Records of one fleet, and what it cost to collect them."""
 
@@ -62,13 +51,18 @@ class Collected:
 def collected(
     study: Study,
     store: RunStore,
-    request: RecordRequest,
     *,
+    form: Form = "round",
+    per_arm: int | None = None,
+    arms: Sequence[str] = (),
     on_run: Callable[[int, int], None] = lambda done, planned: None,
 ) -> dict[str, Collected]:
-    """Return the records of a study, whose runs must be complete, by the hash of the clients."""
-    study.require_arms(request.arms)
-    asked = [planned for planned in study.runs if planned.arm in (request.arms or study.arms)]
+    """Return the records of a study, whose runs must be complete, by the hash of the clients.
+
+    There are `per_arm` of each arm and fleet, or all that there are, from runs of `arms`, or all.
+    """
+    study.require_arms(arms)
+    asked = [planned for planned in study.runs if planned.arm in (arms or study.arms)]
     parts: dict[str, list[tuple[PlannedRun, Run, SelectionRecords]]] = {}
     for number, planned in enumerate(asked, start=1):
         run = store.open(planned)
@@ -77,10 +71,10 @@ def collected(
                 f"study {quoted(study.settings.name)}: {planned.name} is not complete; run"
                 f" `fleetsim study run {study.source}` first"
             )
-        records = _of_rounds(run) if request.form == "round" else _of_run(run)
+        records = _of_rounds(run) if form == "round" else _of_run(run)
         parts.setdefault(planned.scenario.clients_hash, []).append((planned, run, records))
         on_run(number, len(asked))
-    return {clients: _joined(of_fleet, request.per_arm) for clients, of_fleet in parts.items()}
+    return {clients: _joined(of_fleet, per_arm) for clients, of_fleet in parts.items()}
 
 
 def _joined(
@@ -178,15 +172,6 @@ def settings_of(changes: Iterable[str | Override]) -> FedGCSSettings:
     return check(_Scenario, apply(default, changes)).server.selector
 
 
-@dataclass(frozen=True, slots=True)
-class FleetFit:
-    """Fit to the records of one fleet."""
-
-    clients: str
-    num_records: int
-    facts: dict[str, str]
-
-
 def train_from_records(
     fleets: dict[str, Collected],
     settings: FedGCSSettings,
@@ -196,12 +181,13 @@ def train_from_records(
     out: Path,
     command: str,
     on_progress: Callable[[int, int, int], None] = lambda fleet, done, planned: None,
-    on_fleet: Callable[[int, FleetFit], None] = lambda fleet, fit: None,
+    on_fleet: Callable[[int, str, Mapping[str, str]], None] = lambda fleet, clients, facts: None,
 ) -> None:
     """Fit FedGCS to the records of every fleet, and write the weights of each when it is ready.
 
     `fleets` are records by the hash of their clients, of `num_clients` each. `on_progress` gets the
-    number of the fleet from 1, and epochs done and planned.
+    number of the fleet from 1, and epochs done and planned; `on_fleet` the hash of the clients and
+    the facts of a fit.
     """
     from fleetsim.selectors.fedgcs import fitting  # noqa: PLC0415  (loads torch)
 
@@ -231,4 +217,4 @@ def train_from_records(
             **{f"fit_{key}": repr(value) for key, value in fitted.facts.items()},
         }
         write_weights(out, KIND, {clients: fitted.weights}, facts)
-        on_fleet(number, FleetFit(clients, len(collected.records), facts))
+        on_fleet(number, clients, facts)

@@ -1,6 +1,6 @@
 """Selectors made from settings: the fleet that they keep, and their defaults."""
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -12,6 +12,7 @@ from fleetsim.contracts import (
     FloatArray,
     IntArray,
     ProbeRequest,
+    Report,
     RoundOutcome,
     RoundView,
 )
@@ -19,12 +20,14 @@ from fleetsim.selectors.declared_state import DeclaredState
 from fleetsim.settings import Settings
 
 SettingsT = TypeVar("SettingsT", bound=Settings)
+Stages = Generator[Sequence[ProbeRequest], tuple[RoundView, Sequence[Report]], None]
+"""Probing before a choice: each stage gives requests, and gets the next view and their answers."""
 
 
 class ConfiguredSelector(DeclaredState, Generic[SettingsT]):
     """Base of selectors that needs no losses, asks for nothing and learns nothing.
 
-    A subclass makes its columns over the fleet in `_begin`.
+    A subclass makes its columns over the fleet in `_begin`, and asks clients in `_stages`.
     """
 
     needs_losses = False
@@ -32,6 +35,12 @@ class ConfiguredSelector(DeclaredState, Generic[SettingsT]):
 
     def __init__(self, settings: SettingsT) -> None:
         self._settings = settings
+        self._expected: dict[str, float | list[float]] = {}
+        """Numbers that are known of the choice of the present round."""
+        self._diagnostics: dict[str, float | list[float]] = {}
+        """Numbers of the last round."""
+        self._num_read = 0
+        """Reports that the present probing has seen."""
 
     def setup(self, fleet: FleetView) -> Sequence[ProbeRequest]:
         """Keep the fleet and begin; clients are asked before a choice at the earliest."""
@@ -41,11 +50,28 @@ class ConfiguredSelector(DeclaredState, Generic[SettingsT]):
         return ()
 
     def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
-        """Ask for nothing."""
-        return ()
+        """Return the requests of the next stage of `_stages`; none ends the probing."""
+        try:
+            if view.stage == 0:
+                self._probing = self._stages(view)
+                requests = next(self._probing)
+            else:
+                requests = self._probing.send((view, view.reports[self._num_read :]))
+        except StopIteration:
+            return ()
+        self._num_read = len(view.reports)
+        return requests
+
+    def _stages(self, view: RoundView) -> Stages:
+        """Yield the requests of each stage, and get the next view and the answers."""
+        yield from ()
 
     def observe(self, outcome: RoundOutcome) -> None:
         """Learn nothing."""
+
+    def diagnostics(self) -> Diagnostics:
+        """Return the numbers of the last round that are known, for the record alone."""
+        return self._diagnostics
 
     def _begin(self, fleet: FleetView) -> None:
         """Begin without any knowledge of the clients."""
@@ -68,18 +94,3 @@ def known(**values: float | FloatArray | None) -> dict[str, float | list[float]]
         for name, value in values.items()
         if value is not None and np.size(value) > 0 and bool(np.isfinite(value).all())
     }
-
-
-class SelectorWithDiagnostics(ConfiguredSelector[SettingsT]):
-    """Base of selectors that give numbers of their rounds, for the record alone."""
-
-    def __init__(self, settings: SettingsT) -> None:
-        super().__init__(settings)
-        self._expected: dict[str, float | list[float]] = {}
-        """Numbers that are known of the choice of the present round."""
-        self._diagnostics: dict[str, float | list[float]] = {}
-        """Numbers of the last round."""
-
-    def diagnostics(self) -> Diagnostics:
-        """Return the numbers of the last round that are known."""
-        return self._diagnostics

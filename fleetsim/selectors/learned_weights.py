@@ -158,17 +158,6 @@ def require_arrays(
             )
 
 
-def part_of(state: State, prefix: str) -> State:
-    """Return the arrays whose names begin with a prefix, by the rest of their names.
-
-    >>> part_of({"online/bias": np.ones(1), "target/bias": np.zeros(1)}, "online/")
-    {'bias': array([1.])}
-    """
-    return {
-        name.removeprefix(prefix): array for name, array in state.items() if name.startswith(prefix)
-    }
-
-
 def weights_of(selector: Settings) -> str | None:
     """Return the name or path of the weight file in the settings of a selector, if there is one."""
     is_learning = hasattr(type(selector), "weights_are_for")

@@ -54,3 +54,12 @@ def best(scores: FloatArray, num: int, keys: FloatArray) -> IntArray:
         pool = np.concatenate([above, level])
     order = np.lexsort((keys[pool], -scores[pool]))
     return pool[order[:num]]
+
+
+def available_in_order(clients: IntArray, candidates: IntArray, wanted: int) -> IntArray:
+    """Return the first `wanted` of `clients` that are among the candidates, in their order.
+
+    >>> available_in_order(np.array([7, 2, 5]), np.array([0, 2, 7]), 5).tolist()
+    [7, 2]
+    """
+    return clients[np.isin(clients, candidates)][:wanted]

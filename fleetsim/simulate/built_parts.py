@@ -23,7 +23,7 @@ from fleetsim.learning.aggregation.secure_aggregation import SecureAggregation
 from fleetsim.learning.local.algorithms.settings import UNCOVERED
 from fleetsim.quoting import quoted
 from fleetsim.scenario import BufferedServerSettings, Scenario, never_ends
-from fleetsim.selectors import requirements
+from fleetsim.selectors import demands
 from fleetsim.training.prepared_task import PreparedTask, TaskRequest
 
 
@@ -74,7 +74,7 @@ def build_selector(scenario: Scenario, *, train: bool) -> Selector:
     """Return the scenario's selector."""
     selector = scenario.build_selector()
     is_buffered = isinstance(scenario.server, BufferedServerSettings)
-    message = requirements.unmet(selector, is_trained=train, is_buffered=is_buffered)
+    message = demands.unmet(selector, is_trained=train, is_buffered=is_buffered)
     if message is not None:
         raise ScenarioError(
             f"server.selector.kind = {quoted(scenario.server.selector.kind)} {message}"

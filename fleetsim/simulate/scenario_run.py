@@ -21,15 +21,7 @@ from fleetsim.record.recorder import RunRecorder
 from fleetsim.record.saved_run import Run, open_run
 from fleetsim.run_settings import RunSettings, taking
 from fleetsim.scenario import BufferedServerSettings, Scenario, transformer_warning
-from fleetsim.simulate.built_parts import (
-    build_accountant,
-    build_aggregator,
-    build_client_memory,
-    build_secure_sum,
-    build_selector,
-    task_request,
-    user_part,
-)
+from fleetsim.simulate import built_parts
 from fleetsim.simulate.recorded_run import held_folder, restoring, run_recorded
 from fleetsim.simulate.run_manifest import manifest_of, tracked_run
 from fleetsim.simulate.shortest_tasks import unmet_deadline
@@ -56,11 +48,11 @@ def run(scenario: Scenario, settings: RunSettings) -> Run:
     """
     if settings.selector is not None:
         scenario = scenario.with_selector(settings.selector)
-    chosen = build_selector(scenario, train=settings.train)
+    chosen = built_parts.build_selector(scenario, train=settings.train)
     followers = [*settings.trackers, *trackers_among(scenario.plugins)]
-    accountant = build_accountant(scenario, train=settings.train)
+    accountant = built_parts.build_accountant(scenario, train=settings.train)
     prepared = prepare_task(
-        task_request(scenario),
+        built_parts.task_request(scenario),
         train=settings.train,
         torch_device=settings.torch_device,
         workers=settings.workers,
@@ -68,7 +60,7 @@ def run(scenario: Scenario, settings: RunSettings) -> Run:
     )
     platform = PlatformRecord.of(prepared.platform, prepared.forms)
     # Like the selector, before the folder is created: a plug-in may refuse to be made.
-    aggregator = build_aggregator(scenario, prepared.buffers)
+    aggregator = built_parts.build_aggregator(scenario, prepared.buffers)
     fleet = build_fleet(
         scenario.fleet,
         seed=scenario.clients_seed,
@@ -124,14 +116,14 @@ def run(scenario: Scenario, settings: RunSettings) -> Run:
                 screen=partial(refusal_reasons, max_update_norm=scenario.server.max_update_norm),
                 aggregator=aggregator,
                 accountant=accountant,
-                secure_sum=build_secure_sum(scenario, prepared),
+                secure_sum=built_parts.build_secure_sum(scenario, prepared),
                 evaluate_every_rounds=scenario.evaluate.every_rounds,
                 partial_fraction=scenario.task.local.partial_fraction,
-                memory=build_client_memory(scenario, prepared),
+                memory=built_parts.build_client_memory(scenario, prepared),
                 label_coverage=prepared.label_coverage,
             ),
             selector=chosen,
-            user_selector=user_part(scenario, "selector"),
+            user_selector=built_parts.user_part(scenario, "selector"),
             recorder=following if followers else recorder,
             energy=scenario.energy,
             seed=scenario.seed,

@@ -7,6 +7,7 @@ import pytest
 
 from fleetsim.engine.servers.checked_selector import diagnostics_text
 from fleetsim.selectors import build_selector
+from fleetsim.selectors.baselines.uniform import RandomSettings
 from tests.contracts.test_selector_contract import NOBODY, Server, one_mode_per_class, through_npz
 from tests.selector_modes import modes
 
@@ -21,7 +22,7 @@ SMALL: dict[str, dict[str, Any]] = {
 
 
 def tells(settings: Any) -> bool:
-    return hasattr(build_selector(settings), "diagnostics")
+    return hasattr(type(settings), "weights_are_for")
 
 
 def learning(settings: Any) -> Any:
@@ -51,6 +52,8 @@ def test_the_four_selectors_that_learn_tell_numbers():
     kinds = {mode.values[0].kind for mode in modes() if tells(mode.values[0])}
 
     assert kinds == {"fedgcs", "favor", "fedmarl", "autofl"}
+    quiet = Server(build_selector(RandomSettings()))
+    assert played(quiet, 2) == [None, None]
 
 
 @every_teller

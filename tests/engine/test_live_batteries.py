@@ -256,9 +256,9 @@ def test_an_idle_battery_was_given_what_fits_into_it(tiny, initial, now_s, charg
     world = world_of(living(tiny, TRACE, 1_000_000, lives=plain).fleet())
     balance = world.battery_balance(now_s)
 
-    assert balance.charged_j == pytest.approx([charged_j], abs=1e-9)
-    assert balance.left_j == pytest.approx([3600.0 * initial + charged_j])
-    assert [*balance.owner_j, *balance.loss_j] == [0.0, 0.0]
+    assert balance["battery_charged_j"] == pytest.approx([charged_j], abs=1e-9)
+    assert balance["battery_final_j"] == pytest.approx([3600.0 * initial + charged_j])
+    assert [*balance["battery_owner_j"], *balance["battery_loss_j"]] == [0.0, 0.0]
 
 
 @pytest.mark.parametrize("spent_j", [-600.0, 1000.0])

@@ -12,7 +12,6 @@ from fleetsim.contracts import (
     Evaluation,
     Job,
     JobResult,
-    MemoryRecorder,
     ModelCost,
     Parameters,
     ProbeRequest,
@@ -44,6 +43,7 @@ from fleetsim.learning.aggregation.fedavg import FedAvg, FedAvgSettings
 from fleetsim.learning.aggregation.update_screening import refusal_reasons
 from fleetsim.settings import Settings
 from fleetsim.training.trainers import NullTrainer
+from tests.engine.memory_recorder import MemoryRecorder
 
 COST = ModelCost({"conv": 1e9}, num_parameters=1_000_000, payload_byte=1_000_000)
 CONSTANT = {"kind": "constant", "down_bit_per_s": 8e6, "up_bit_per_s": 8e6}

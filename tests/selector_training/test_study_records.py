@@ -5,7 +5,7 @@ import pytest
 
 from fleetsim.contracts import Purpose
 from fleetsim.errors import ScenarioError
-from fleetsim.selector_training.record_training import RecordRequest, collected
+from fleetsim.selector_training.record_training import collected
 from fleetsim.simulate import run
 from fleetsim.studies.run_store import RunStore
 from fleetsim.studies.study import load_study
@@ -62,7 +62,7 @@ def four_runs(tmp_path_factory):
 def test_a_record_is_a_round_counted_by_hand(four_runs):
     study, store = four_runs
 
-    fleets = collected(study, store, RecordRequest())
+    fleets = collected(study, store)
 
     assert list(fleets) == list(dict.fromkeys(p.scenario.clients_hash for p in study.runs))
     assert len(fleets) == 2  # a seed, a fleet
@@ -97,7 +97,7 @@ def test_a_record_is_a_round_counted_by_hand(four_runs):
 
 def test_the_cost_of_collecting_is_that_of_the_runs_with_their_probes(four_runs):
     study, store = four_runs
-    (first, _) = collected(study, store, RecordRequest()).values()
+    (first, _) = collected(study, store).values()
     runs = [store.open(planned) for planned in study.runs if planned.seed == 5]
     rounds = [each.rounds for each in runs if each is not None]
 
@@ -107,26 +107,26 @@ def test_the_cost_of_collecting_is_that_of_the_runs_with_their_probes(four_runs)
 
 def test_arms_and_numbers_can_be_asked_for_and_what_is_missing_is_named(four_runs, tmp_path):
     study, store = four_runs
-    result = collected(study, store, RecordRequest(per_arm=3, arms=("random",)))
+    result = collected(study, store, per_arm=3, arms=("random",))
 
     assert [each.num_by_arm for each in result.values()] == [{"random": 3}] * 2
     assert study.source.endswith("study.yaml")  # the study is named `records`
     command = re.escape(f"`fleetsim study run {study.source}`")
-    for request, store_, message in (
-        (RecordRequest(per_arm=5), store, "'random' has 4 records, 5 are asked for"),
-        (RecordRequest(arms=("oort",)), store, "no arm 'oort'; it has random, pow-d"),
-        (RecordRequest(form="run"), store, "needs the same clients in every round"),
-        (RecordRequest(), RunStore(tmp_path), f"random, seed 5 is not complete; run {command}"),
+    for asked, store_, message in (
+        ({"per_arm": 5}, store, "'random' has 4 records, 5 are asked for"),
+        ({"arms": ("oort",)}, store, "no arm 'oort'; it has random, pow-d"),
+        ({"form": "run"}, store, "needs the same clients in every round"),
+        ({}, RunStore(tmp_path), f"random, seed 5 is not complete; run {command}"),
     ):
         with pytest.raises(ScenarioError, match=message):
-            collected(study, store_, request)
+            collected(study, store_, **asked)
 
 
 @pytest.mark.slow
 def test_a_record_may_be_a_whole_run_of_a_fixed_set(tmp_path):
     study, store = made(tmp_path, FIXED)
 
-    (result,) = collected(study, store, RecordRequest(form="run")).values()
+    (result,) = collected(study, store, form="run").values()
 
     assert [each.tolist() for each in result.records.selections] == [[4, 1, 2], [7, 8, 9]]
     runs = [store.open(planned) for planned in study.runs]
@@ -140,4 +140,4 @@ def test_runs_without_validation_accuracy_are_refused(tmp_path):
     study, store = made(tmp_path, FIXED, 'overrides."evaluate.validation_fraction"=0.0')
 
     with pytest.raises(ScenarioError, match=r"evaluate\.validation_fraction above 0"):
-        collected(study, store, RecordRequest())
+        collected(study, store)

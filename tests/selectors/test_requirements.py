@@ -10,7 +10,7 @@ from benchmarks.selector_prices import selector_of
 from fleetsim import simulate
 from fleetsim.errors import ScenarioError
 from fleetsim.scenario import load
-from fleetsim.selectors import DEMANDS, build_selector, requirements
+from fleetsim.selectors import DEMANDS, build_selector, demands
 from fleetsim.selectors.baselines.uniform import RandomSettings
 from fleetsim.selectors.bp_ucb.selector import BpUcbSettings
 from fleetsim.selectors.oort.selector import OortSettings
@@ -98,12 +98,12 @@ def test_a_selector_of_ones_own_is_refused_before_there_is_a_folder(tmp_path):
 def test_needs_by_hand():
     asking, blind_one = PowerOfChoiceSettings().build(), OortSettings().build()
 
-    assert requirements.unmet(asking) is None
-    assert requirements.unmet(asking, is_buffered=True) == requirements.PROBES
-    assert requirements.unmet(blind_one, is_buffered=True) is None
-    assert requirements.unmet(blind_one, is_trained=False) == requirements.LOSSES
-    assert requirements.unmet(asking, is_trained=False, is_buffered=True) == requirements.LOSSES
-    assert requirements.unmet(RandomSettings().build(), is_trained=False, is_buffered=True) is None
+    assert demands.unmet(asking) is None
+    assert demands.unmet(asking, is_buffered=True) == demands.PROBES
+    assert demands.unmet(blind_one, is_buffered=True) is None
+    assert demands.unmet(blind_one, is_trained=False) == demands.LOSSES
+    assert demands.unmet(asking, is_trained=False, is_buffered=True) == demands.LOSSES
+    assert demands.unmet(RandomSettings().build(), is_trained=False, is_buffered=True) is None
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,12 @@ import pytest
 
 from fleetsim.contracts import Evaluation, ProbeRequest, Purpose, Report, Work, WorkKind
 from fleetsim.selectors import SelectorSettings, probing
+from fleetsim.selectors.bandits.selector import QuickInitUcbSettings
 from fleetsim.selectors.divfl.selector import DivFlSettings
 from fleetsim.selectors.favor.selector import FavorSettings
 from fleetsim.selectors.fedcor.selector import FedCorSettings
 from fleetsim.selectors.fedcs.selector import FedCSSettings
 from fleetsim.selectors.fedgra.selector import FedGRASettings
-from fleetsim.selectors.quick_init_ucb.selector import QuickInitUcbSettings
 from fleetsim.selectors.tifl.selector import TiFLSettings
 from tests.selectors.rounds import met, probed, report_of, resources_of, view_of
 

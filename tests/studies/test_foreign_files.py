@@ -17,7 +17,7 @@ from fleetsim.errors import DataError, FaultsError
 from fleetsim.record.checkpoint import FOLDER, LATEST
 from fleetsim.record.manifest import MANIFEST, PlatformRecord, read_manifest, write_manifest
 from fleetsim.scenario import load
-from fleetsim.selector_training.record_training import RecordRequest, collected
+from fleetsim.selector_training.record_training import collected
 from fleetsim.simulate import run
 from fleetsim.studies.result import StudyResult
 from fleetsim.studies.run_store import RunStore
@@ -144,7 +144,7 @@ def test_a_folder_that_is_not_that_of_its_run_is_found(
     with pytest.raises(DataError):
         run_of(study, store).require_unchanged()
     with pytest.raises(FaultsError):
-        collected(study, store, RecordRequest())
+        collected(study, store)
     watcher = Silent()
     executed(study, store.home, watcher=watcher)
     assert [event for event in watcher.events if event[0] == "set aside" and text in event[1]]

@@ -7,7 +7,7 @@
 - `running_tasks`: Running tasks of a buffered server, and their columns in a checkpoint.
 - `selection`: Calls of the selector by the server: views, probes, and checks of its answers.
 - `checked_selector`: Selector as the server calls it.
-- `user_part`: Name of a part of the user's own, and its faults.
+- `user_part`: Name of a part of the user's own, its faults, and arrays that it answers.
 - `training_requests`: Training requests of a selector's answer, checked.
 - `dispatch`: Dispatch of tasks: numbering, running them on the clock, and collecting their results.
 - `launcher`: Launch of tasks on the clock, alone or together.

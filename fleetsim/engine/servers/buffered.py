@@ -24,16 +24,12 @@ from fleetsim.engine.eligibility import EligibilitySettings
 from fleetsim.engine.event_order import Rank, priority
 from fleetsim.engine.servers.parts import Parts
 from fleetsim.engine.servers.rounds import Span
-from fleetsim.engine.servers.running_tasks import (
-    RunningTask,
-    first_dispatch_s,
-    saved_tasks,
-    state_of_running,
-)
+from fleetsim.engine.servers.running_tasks import first_dispatch_s, saved_tasks, state_of_running
 from fleetsim.engine.servers.server import Server
 from fleetsim.engine.servers.stop import StopSettings, pause_s, too_few_clients
 from fleetsim.engine.tasks.interruption import InterruptionSettings, LoseSettings
 from fleetsim.engine.tasks.task import Task, TaskResult
+from fleetsim.engine.tasks.task_batch import TaskBatch
 from fleetsim.errors import SimulationError
 from fleetsim.schema.key_conditions import PEOPLE, by_key
 from fleetsim.schema.ranges import Clients, DurationS
@@ -102,7 +98,8 @@ class BufferedServer(Server):
         self._num_eligible = 0
         self._num_refusals = 0
         """Selections of no client in a row while none was at work."""
-        self._running: dict[int, RunningTask] = {}
+        self._running: dict[int, TaskBatch] = {}
+        """Each task that runs, as a batch of its own, by its number."""
         self._ended: list[TaskResult] = []
         """Results since the last round was closed, in the order of their ends."""
         self._num_buffered = 0
@@ -132,7 +129,7 @@ class BufferedServer(Server):
 
     def _end_all(self) -> None:
         for running in list(self._running.values()):
-            running.batch.cut(self.now_s, self._last, Outcome.CANCELLED)
+            running.cut(self.now_s, self._last, Outcome.CANCELLED)
             self._end_task(running)
         self._ended = [
             result._replace(outcome=Outcome.CANCELLED) if result.is_delivered else result
@@ -152,8 +149,7 @@ class BufferedServer(Server):
                 self._num_selections += 1
                 self._selection.refuse_probes(self._num_selections)
                 for request in self._selection.select(self._num_selections, [], at_most=num_free):
-                    task = self._training(request, self._num_selections)
-                    self._launch(task, self._num_selections)
+                    self._launch(self._training(request, self._num_selections))
                 self._num_refusals = 0 if self._running else self._num_refusals + 1
             self._freed = self._clock.event()
             ends = [self._freed, self._done]
@@ -186,7 +182,7 @@ class BufferedServer(Server):
             self._wake = (time_s, self._clock.at(time_s, Rank.WAKE))
         return self._wake[1]
 
-    def _launch(self, task: Task, selection: int) -> None:
+    def _launch(self, task: Task) -> None:
         if len(self._running) == self._settings.concurrency:
             raise SimulationError(
                 f"more than {self._settings.concurrency} clients are at work",
@@ -194,26 +190,25 @@ class BufferedServer(Server):
                 client=task.client,
                 task=task.number,
             )
-        batch = self._dispatcher.launch(task, self._settings.deadline_s)
-        running = RunningTask(task, selection, batch)
+        running = self._dispatcher.launch(task, self._settings.deadline_s)
         self._running[task.number] = running
-        ends_at_s, last = batch.closing(1)
+        ends_at_s, last = running.closing(1)
         end = self._clock.place(ends_at_s, last)
         assert end.callbacks is not None
         end.callbacks.append(lambda _: self._at_end(running, last))
 
     # --- ends -------------------------------------------------------------------------------------
 
-    def _at_end(self, running: RunningTask, priority_: int) -> None:
-        if running.task.number in self._running:
+    def _at_end(self, running: TaskBatch, priority_: int) -> None:
+        if running.tasks[0].number in self._running:
             self._last = priority_
             self._end_task(running)
 
-    def _end_task(self, running: RunningTask) -> None:
-        [result] = self._launcher.settle(running.batch)
-        del self._running[running.task.number]
+    def _end_task(self, running: TaskBatch) -> None:
+        [result] = self._launcher.settle(running)
+        del self._running[result.task.number]
         limit = self._settings.max_staleness
-        if result.is_delivered and limit is not None and self._staleness(running.task) > limit:
+        if result.is_delivered and limit is not None and self._staleness(result.task) > limit:
             result = result._replace(outcome=Outcome.STALE)
         self._ended.append(result)
         self._num_buffered += result.is_delivered
@@ -256,7 +251,7 @@ class BufferedServer(Server):
     def _state(self) -> State:
         return (
             super()._state()
-            | state_of_running(self._running.values())
+            | state_of_running(running.tasks[0] for running in self._running.values())
             | {
                 "server/num_selections": np.array(self._num_selections),
                 "server/num_eligible": np.array(self._num_eligible),
@@ -281,7 +276,7 @@ class BufferedServer(Server):
                 version=saved.version,
                 cohort=1,
             )
-            self._launch(task, saved.selection)
+            self._launch(task)
         if self._closed_at_s > self.now_s:
             self._clock.run(until=self._clock.at(self._closed_at_s, Rank.DELIVERY))
         self._launcher.next_task = int(state["server/next_task"])

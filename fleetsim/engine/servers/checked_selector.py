@@ -24,8 +24,7 @@ from fleetsim.contracts import (
 )
 from fleetsim.engine.event_order import Clock
 from fleetsim.engine.servers.training_requests import array_of, text_of
-from fleetsim.engine.servers.user_part import UserPart
-from fleetsim.engine.state_parts import are_plain_arrays
+from fleetsim.engine.servers.user_part import UserPart, are_plain_arrays
 from fleetsim.errors import FleetsimError, SimulationError
 
 _NUMBER = int | float | np.number | None

@@ -21,8 +21,8 @@ from fleetsim.contracts import (
     State,
     Wire,
 )
-from fleetsim.engine.servers.user_part import UserPart
-from fleetsim.engine.state_parts import are_plain_arrays, joined, part_of
+from fleetsim.contracts.recording import joined, part_of
+from fleetsim.engine.servers.user_part import UserPart, are_plain_arrays
 from fleetsim.host.user_code import user_code
 
 _KEPT, _SERVER = "kept", "server"

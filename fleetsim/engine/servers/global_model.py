@@ -23,9 +23,9 @@ from fleetsim.contracts import (
     Wire,
     Work,
 )
+from fleetsim.contracts.recording import joined, part_of
 from fleetsim.counts import Batching
 from fleetsim.engine.servers.client_memory import ClientMemory
-from fleetsim.engine.state_parts import joined, part_of
 from fleetsim.errors import DivergenceError
 
 _AGGREGATOR = "aggregator"

@@ -253,19 +253,10 @@ def client_columns(world: World, now_s: float, *, charges_enlisted: bool) -> Cli
     """Return the clients table at the end of a run, with joules of waiting if they are charged."""
     fleet = world.fleet
     names = [profile.name for profile in fleet.profiles]
-    balance: dict[str, FloatArray] = {}
+    balance = world.battery_balance(now_s) if fleet.batteries.has_any else {}
     battery_fraction: FloatArray = np.full(fleet.size, np.nan)
-    if fleet.batteries.has_any:
-        balances, capacity_j = world.battery_balance(now_s), fleet.batteries.capacity_j
-        battery_fraction = balances.left_j / capacity_j
-        balance = {
-            "battery_capacity_j": capacity_j,
-            "battery_initial_j": fleet.initial_j,
-            "battery_charged_j": balances.charged_j,
-            "battery_owner_j": balances.owner_j,
-            "battery_loss_j": balances.loss_j,
-            "battery_final_j": balances.left_j,
-        }
+    if balance:
+        battery_fraction = balance["battery_final_j"] / balance["battery_capacity_j"]
     of_usage, of_network = fleet.usage.followed, fleet.channel.followed
     return ClientColumns(
         client=np.arange(fleet.size, dtype=np.int64),

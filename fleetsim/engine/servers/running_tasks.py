@@ -2,14 +2,12 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fleetsim.contracts import Parameters, State, Work, WorkKind
 from fleetsim.engine.tasks.task import Task, TrainingRequest
-from fleetsim.engine.tasks.task_batch import TaskBatch
 
 _Columns = Mapping[str, type]
 
@@ -24,15 +22,6 @@ _REQUEST: _Columns = {"client": int, "upload_fraction": float, "weight": float, 
 _WORK: _Columns = {"epochs": int, "steps": int, "clock_fraction": float, "tells_epoch_losses": bool}
 
 
-@dataclass(frozen=True, slots=True)
-class RunningTask:
-    """Running task."""
-
-    task: Task
-    selection: int
-    batch: TaskBatch
-
-
 class SavedTask(NamedTuple):
     """Running task as a checkpoint holds it."""
 
@@ -45,10 +34,9 @@ class SavedTask(NamedTuple):
     base: Parameters
 
 
-def state_of_running(running: Iterable[RunningTask]) -> State:
+def state_of_running(running: Iterable[Task]) -> State:
     """Return the columns of running tasks by field name, and each base model once."""
-    in_order = sorted(running, key=lambda running: running.task.number)
-    tasks = [running.task for running in in_order]
+    tasks = sorted(running, key=lambda task: task.number)
     state: State = {}
     for task in tasks:
         if task.job is not None:
@@ -57,7 +45,7 @@ def state_of_running(running: Iterable[RunningTask]) -> State:
             state[f"running/base/{task.version}"] = base
     requests = [task.request for task in tasks]
     for name in _TASK:
-        state[f"running/{name}"] = _column(in_order if name == "selection" else tasks, name)
+        state[f"running/{name}"] = _column(tasks, name)
     for name in _REQUEST:
         state[f"running/{name}"] = _column(requests, name)
     for name in _WORK:

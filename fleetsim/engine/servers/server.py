@@ -9,6 +9,7 @@ import numpy as np
 import simpy
 
 from fleetsim.contracts import ClientColumns, Purpose, Report, State, StopReason
+from fleetsim.contracts.recording import joined, part_of
 from fleetsim.engine.eligibility import EligibilitySettings
 from fleetsim.engine.event_order import Clock
 from fleetsim.engine.servers.checked_selector import CheckedSelector
@@ -20,7 +21,6 @@ from fleetsim.engine.servers.round_closer import RoundCloser
 from fleetsim.engine.servers.rounds import EndedTask, Span, client_columns, report_of, task_rows
 from fleetsim.engine.servers.selection import Selection, fleet_view
 from fleetsim.engine.servers.stop import StopSettings, WithoutUpdates
-from fleetsim.engine.state_parts import joined, part_of
 from fleetsim.engine.tasks.interruption import InterruptionSettings
 from fleetsim.engine.tasks.task import Task, TaskResult, TrainingRequest
 from fleetsim.engine.world import World

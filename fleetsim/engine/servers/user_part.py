@@ -1,6 +1,9 @@
-"""Name of a part of the user's own, and its faults."""
+"""Name of a part of the user's own, its faults, and arrays that it answers."""
 
 from dataclasses import dataclass
+from typing import Any, TypeGuard
+
+import numpy as np
 
 from fleetsim.errors import PluginError
 
@@ -17,3 +20,11 @@ class UserPart:
     def error(self, text: str) -> PluginError:
         """Return the error about a wrong answer, which `text` describes."""
         return PluginError(f"{self.name}: {text}" + (f" ({self.file})" if self.file else ""))
+
+
+def are_plain_arrays(given: object) -> TypeGuard[dict[str, Any]]:
+    """Return whether something is a dict of arrays without objects, by name."""
+    return isinstance(given, dict) and all(
+        isinstance(name, str) and isinstance(array, np.ndarray) and not array.dtype.hasobject
+        for name, array in given.items()
+    )

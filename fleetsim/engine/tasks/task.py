@@ -50,6 +50,11 @@ class Task(NamedTuple):
         return self.request.client
 
     @property
+    def selection(self) -> int:
+        """Number of the selection of a training task."""
+        return self.address[-1]
+
+    @property
     def purpose(self) -> Purpose:
         """Purpose of the task."""
         return Purpose.TRAIN if isinstance(self.request, TrainingRequest) else Purpose.PROBE

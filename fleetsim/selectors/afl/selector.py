@@ -11,22 +11,19 @@ facebookresearch/FLSim before 2022-06-03; `cold_start: none` as in TL-System/pla
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
 from fleetsim import rng
-from fleetsim.contracts import Cohort, FleetView, FloatArray, ProbeRequest, RoundOutcome, RoundView
+from fleetsim.contracts import Cohort, FleetView, FloatArray, IntArray, RoundOutcome, RoundView
 from fleetsim.schema.ranges import Weight
 from fleetsim.selectors import probing
 from fleetsim.selectors.afl.equations import Rounding, choose, valuations
-from fleetsim.selectors.configured_selector import ConfiguredSelector
-from fleetsim.selectors.declared_state import Column
+from fleetsim.selectors.configured_selector import ConfiguredSelector, Stages
 from fleetsim.selectors.demands import PROBED_LOSS, Demand, Demands
 from fleetsim.selectors.tie_breaking import TieRule, tie_keys
-from fleetsim.selectors.training_loss import training_losses
 from fleetsim.settings import Settings
 
 _Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
@@ -67,7 +64,7 @@ class AflSelector(ConfiguredSelector[AflSettings]):
     """Selector with the valuations of the fleet [N], -infinity where not known."""
 
     needs_losses = True
-    state_fields = (Column("valuation", np.float64),)
+    state_fields = ("_valuation",)
 
     def __init__(self, settings: AflSettings) -> None:
         super().__init__(settings)
@@ -76,18 +73,18 @@ class AflSelector(ConfiguredSelector[AflSettings]):
     def _begin(self, fleet: FleetView) -> None:
         self._valuation = np.full(self._size, -np.inf)
 
-    def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
+    def _stages(self, view: RoundView) -> Stages:
         """Ask the candidates without a valuation, once for each choice."""
-        self._learn(probing.losses(view.reports, self._size))
-        if self._settings.cold_start == "none":
-            return ()
-        present = probing.unasked(view)
-        return probing.evaluations(present[np.isneginf(self._valuation[present])])
+        while self.needs_probes:
+            present = probing.unasked(view)
+            view, _ = yield probing.evaluations(present[np.isneginf(self._valuation[present])])
 
     def select(self, view: RoundView) -> Cohort:
         """Return the clients drawn by valuation in that order, then those drawn uniformly."""
-        self._learn(probing.losses(view.reports, self._size))
         settings, size = self._settings, self._size
+        mean_loss = probing.losses(view.reports, size)
+        answered = np.flatnonzero(~np.isnan(mean_loss))
+        self._value(answered, mean_loss[answered])
         generator = rng.stream(self._fleet.seed, "select/afl", view.round)
         exponentials = generator.standard_exponential(size)
         uniforms = generator.random(size)
@@ -108,11 +105,7 @@ class AflSelector(ConfiguredSelector[AflSettings]):
 
     def observe(self, outcome: RoundOutcome) -> None:
         """Refresh the valuations of the clients that delivered."""
-        clients, losses = training_losses(outcome.reports, "first_epoch")
-        self._valuation[clients] = valuations(self._fleet.num_samples[clients], losses)
+        self._value(*probing.training_losses(outcome.reports, "first_epoch"))
 
-    def _learn(self, mean_loss: FloatArray) -> None:
-        reported = np.flatnonzero(~np.isnan(mean_loss))
-        self._valuation[reported] = valuations(
-            self._fleet.num_samples[reported], mean_loss[reported]
-        )
+    def _value(self, clients: IntArray, mean_loss: FloatArray) -> None:
+        self._valuation[clients] = valuations(self._fleet.num_samples[clients], mean_loss)

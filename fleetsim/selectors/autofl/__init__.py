@@ -2,5 +2,5 @@
 
 - `selector`: AutoFL.
 - `equations`: Equations of AutoFL.
-- `q_tables`: Q-tables of all clients together.
+- `q_tables`: Q-tables of all clients together, and rewards from which they learn.
 """

@@ -1,4 +1,4 @@
-"""Q-tables of all clients together, and rewards that wait for the next state of their clients.
+"""Q-tables of all clients together, and rewards from which they learn.
 
 There is a row of values for each state of a table that was rewarded. Its number is that of the
 table times `NUM_STATES` plus that of the state. Other rows are zeros and take no memory. A row of A
@@ -15,6 +15,7 @@ import numpy as np
 
 from fleetsim.contracts import BoolArray, FloatArray, IntArray, State
 from fleetsim.selectors.autofl.equations import updated
+from fleetsim.selectors.declared_state import DeclaredState
 
 
 class Rewards(NamedTuple):
@@ -33,35 +34,15 @@ class Rewards(NamedTuple):
         """Return those of a mask [n]."""
         return Rewards._make(column[mask] for column in self)
 
-
-class WaitingRewards:
-    """Rewards whose clients have not reported their next state yet."""
-
-    def __init__(self) -> None:
-        none = np.empty(0, dtype=np.int64)
-        self.all = Rewards(none, none, none, np.empty(0))
-
-    def add(self, new: Rewards) -> None:
-        """Add rewards after those that wait."""
-        pairs = zip(self.all, new, strict=True)
-        self.all = Rewards._make(np.append(before, added) for before, added in pairs)
-
-    def take(self, is_ready: BoolArray) -> Rewards:
-        """Return the rewards that wait no longer, by a mask [n], and keep the others."""
-        ready, self.all = self.all.at(is_ready), self.all.at(~is_ready)
-        return ready
-
-    def state(self) -> State:
-        """Return copies of the columns."""
-        return {f"waiting/{name}": column.copy() for name, column in self.all._asdict().items()}
-
-    def restore(self, state: State) -> None:
-        """Replace all rewards by copies of those that `state` returned."""
-        self.all = Rewards._make(np.array(state[f"waiting/{name}"]) for name in Rewards._fields)
+    def and_then(self, later: Rewards) -> Rewards:
+        """Return these rewards and later ones."""
+        return Rewards._make(map(np.append, self, later))
 
 
-class QTables:
+class QTables(DeclaredState):
     """Values of all levels in the states that were rewarded."""
+
+    state_fields = ("_rows", "_values")
 
     def __init__(self, num_levels: int, *, learning_rate: float, discount: float) -> None:
         self._rates = {"learning_rate": learning_rate, "discount": discount}
@@ -93,10 +74,6 @@ class QTables:
                 **self._rates,
             )
 
-    def state(self) -> State:
-        """Return copies of the rows and their values."""
-        return {"rows": self._rows.copy(), "values": self._values.copy()}
-
     def restore(self, state: State) -> None:
         """Replace all rows by copies of those that `state` returned, of as many levels."""
         rows, values = state["rows"], state["values"]
@@ -110,8 +87,7 @@ class QTables:
         )
         if not is_right:
             raise ValueError("rows must ascend from 0, each with a finite value for every level")
-        self._rows = np.array(rows, dtype=np.int64)
-        self._values = np.array(values, dtype=np.float64)
+        super().restore(state)
 
     def _add(self, rows: IntArray) -> None:
         new = np.setdiff1d(rows, self._rows)

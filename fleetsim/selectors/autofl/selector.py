@@ -14,7 +14,7 @@ li1553770945/RL-Federal-Learning@8e0cb93, whose values are the defaults.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -24,28 +24,26 @@ from fleetsim import rng
 from fleetsim.contracts import (
     Cohort,
     FleetView,
+    FloatArray,
     IntArray,
-    ProbeRequest,
-    Resources,
     RoundOutcome,
     RoundView,
     State,
 )
+from fleetsim.contracts.recording import joined, part_of
 from fleetsim.errors import ScenarioError
 from fleetsim.fleet.devices.compute import num_trained
 from fleetsim.schema.distinct import Distinct
-from fleetsim.schema.key_conditions import beside, by_key
+from fleetsim.schema.key_conditions import beside
 from fleetsim.schema.ranges import EnergyJ, PositiveFraction, Weight
 from fleetsim.selectors import probing
 from fleetsim.selectors.autofl import equations
 from fleetsim.selectors.autofl.equations import NUM_STATES
-from fleetsim.selectors.autofl.q_tables import QTables, Rewards, WaitingRewards
+from fleetsim.selectors.autofl.q_tables import QTables, Rewards
 from fleetsim.selectors.baselines.uniform import random_clients
-from fleetsim.selectors.configured_selector import SelectorWithDiagnostics, known
-from fleetsim.selectors.declared_state import Scalar
-from fleetsim.selectors.demands import Demand, Demands
+from fleetsim.selectors.configured_selector import ConfiguredSelector, Stages, known
+from fleetsim.selectors.demands import Demand, Demands, require_validation
 from fleetsim.selectors.learned_weights import weights_for
-from fleetsim.selectors.requirements import require_validation
 from fleetsim.selectors.tie_breaking import TieRule, best, tie_keys
 from fleetsim.settings import Settings
 from fleetsim.units import BIT_PER_MBIT
@@ -63,16 +61,12 @@ _WHILE_LEARNING = beside("learning", True)
 class AutoFLSettings(Settings):
     """Clients and clocks of the best values in Q-tables, which weigh accuracy against joules."""
 
-    acts_if = by_key(
-        exploration=_WHILE_LEARNING,
-        learning_rate=_WHILE_LEARNING,
-        discount=_WHILE_LEARNING,
-        accuracy_weight=_WHILE_LEARNING,
-        gain_weight=_WHILE_LEARNING,
-        unit_j=_WHILE_LEARNING,
-        cohort_energy=_WHILE_LEARNING,
-        previous=_WHILE_LEARNING,
-        next_state=_WHILE_LEARNING,
+    acts_if = dict.fromkeys(
+        (
+            *("exploration", "learning_rate", "discount", "accuracy_weight", "gain_weight"),
+            *("unit_j", "cohort_energy", "previous", "next_state"),
+        ),
+        _WHILE_LEARNING,
     )
     demands: ClassVar[Demands] = {
         "": Demand(
@@ -123,15 +117,15 @@ class AutoFLSettings(Settings):
         return AutoFLSelector(self)
 
 
-class AutoFLSelector(SelectorWithDiagnostics[AutoFLSettings]):
+class AutoFLSelector(ConfiguredSelector[AutoFLSettings]):
     """Selector with Q-tables, and with rewards that wait for the next state of their clients.
 
     `_row` and `_level` are those of the present round's cohort.
     """
 
     needs_probes = True
-    state_parts = ("_tables", "_waiting")
-    state_fields = (Scalar("before", float),)
+    state_parts = ("_tables",)
+    state_fields = ("_before",)
 
     def __init__(self, settings: AutoFLSettings) -> None:
         super().__init__(settings)
@@ -147,23 +141,26 @@ class AutoFLSelector(SelectorWithDiagnostics[AutoFLSettings]):
         self._before = probing.accuracy_of(fleet.validation)
         self._row: dict[int, int] = {}
         self._level: dict[int, int] = {}
-        self._waiting = WaitingRewards()
+        none = np.empty(0, dtype=np.int64)
+        self._waiting = Rewards(none, none, none, np.empty(0))
+        """Rewards whose clients have not reported their next state yet."""
         trained = num_trained(fleet.training, fleet.num_samples, fleet.batching)
         self._epochs = trained / np.maximum(fleet.num_samples, 1)
         self._coverage = fleet.label_coverage
         if settings.weights is not None:
             self.take_up(weights_for(settings.weights, settings.kind, fleet))
 
-    def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
+    def _stages(self, view: RoundView) -> Stages:
         """Ask every candidate for its resources, once for each choice."""
-        return probing.resource_requests(view.candidates, _ANSWER_BYTE) if view.stage == 0 else ()
+        yield probing.resource_requests(view.candidates, _ANSWER_BYTE)
 
     def select(self, view: RoundView) -> Cohort:
         """Return the clients of the largest values, each with its clock."""
         settings, seed = self._settings, self._fleet.seed
         self._expected = {}
-        rows = self._rows(probing.resources(view.reports))
-        given = self._waiting.take(rows[self._waiting.all.client] != _UNKNOWN)
+        rows = self._rows(*probing.resources(view.reports))
+        is_ready = rows[self._waiting.client] != _UNKNOWN
+        given, self._waiting = self._waiting.at(is_ready), self._waiting.at(~is_ready)
         self._tables.learn(given, rows[given.client])
         present = view.candidates[rows[view.candidates] != _UNKNOWN]
         has_answers = present.size > 0
@@ -223,18 +220,30 @@ class AutoFLSelector(SelectorWithDiagnostics[AutoFLSettings]):
         )
         rows = np.array([self._row[client] for client in clients])
         levels = np.array([self._level[client] for client in clients])
-        self._waiting.add(Rewards(np.array(clients), rows, levels, reward))
+        given = Rewards(np.array(clients), rows, levels, reward)
         target = reward + self._settings.discount * self._tables.values(rows).max(axis=1)
         self._diagnostics |= known(realised=target.mean(), reward=reward.mean())
         if self._settings.next_state == "same":
-            given = self._waiting.take(np.ones(len(clients), dtype=np.bool_))
             self._tables.learn(given, given.row)
+        else:
+            self._waiting = self._waiting.and_then(given)
+
+    def state(self) -> State:
+        """Return the tables, the accuracy before, and the rewards that wait."""
+        waiting = {name: column.copy() for name, column in self._waiting._asdict().items()}
+        return super().state() | joined({"waiting": waiting})
+
+    def restore(self, state: State) -> None:
+        """Replace the state by a copy of what `state` returned."""
+        super().restore(state)
+        waiting = part_of(state, "waiting")
+        self._waiting = Rewards._make(np.array(waiting[name]) for name in Rewards._fields)
 
     def learned(self) -> State:
         """Return the tables; rewards that wait take the old state of their client as the next."""
         tables = self._empty_tables()
         tables.restore(self._tables.state())
-        tables.learn(self._waiting.all, self._waiting.all.row)
+        tables.learn(self._waiting, self._waiting.row)
         return tables.state() | {
             "clock_levels": np.array(self._settings.clock_levels),
             "are_shared": np.array(self._settings.tables == "category"),
@@ -273,16 +282,15 @@ class AutoFLSelector(SelectorWithDiagnostics[AutoFLSettings]):
         rates = {"learning_rate": settings.learning_rate, "discount": settings.discount}
         return QTables(len(settings.clock_levels), **rates)
 
-    def _rows(self, reported: dict[int, Resources]) -> IntArray:
+    def _rows(self, clients: IntArray, told: Mapping[str, FloatArray]) -> IntArray:
         """Return the row of each client in its present state [N]; -1 of those without an answer."""
         rows: IntArray = np.full(self._size, _UNKNOWN, dtype=np.int64)
-        if not reported:
-            return rows
-        clients = np.array(list(reported), dtype=np.int64)
-        resources = list(reported.values())
         layers = self._fleet.layer_counts
         coverage = 1.0 if self._coverage is None else self._coverage[clients]
-        rate_bit_per_s = np.array([min(one.down_bit_per_s, one.up_bit_per_s) for one in resources])
+        rate_bit_per_s = np.minimum(told["down_bit_per_s"], told["up_bit_per_s"])
+        free_byte = told["free_ram_byte"]
+        # Without a memory model no memory is in use.
+        used = np.where(np.isnan(free_byte), 0.0, 1.0 - free_byte / told["ram_byte"])
         states = equations.state_number(
             num_conv=layers.get("conv", 0) + layers.get("depthwise", 0),
             num_fc=layers.get("gemm", 0),
@@ -290,20 +298,13 @@ class AutoFLSelector(SelectorWithDiagnostics[AutoFLSettings]):
             batch_size=self._fleet.batch_size,
             epochs=self._epochs[clients],
             participants=self._fleet.cohort,
-            cpu_percent=100.0 * np.array([one.load_fraction for one in resources]),
-            memory_percent=100.0 * np.array([_memory_fraction(one) for one in resources]),
+            cpu_percent=100.0 * told["load_fraction"],
+            memory_percent=100.0 * np.maximum(used, 0.0),
             rate_mbit_per_s=rate_bit_per_s / BIT_PER_MBIT,
             coverage_percent=100.0 * np.asarray(coverage),
         )
         tables = clients
         if self._settings.tables == "category":
-            tables = equations.category(np.array([one.flop_per_s for one in resources]))
+            tables = equations.category(told["flop_per_s"])
         rows[clients] = tables * NUM_STATES + states
         return rows
-
-
-def _memory_fraction(reported: Resources) -> float:
-    """Return the share of a client's memory in use; 0 in worlds without a memory model."""
-    if reported.free_ram_byte is None:
-        return 0.0
-    return max(0.0, 1.0 - reported.free_ram_byte / reported.ram_byte)

@@ -14,13 +14,23 @@ With mu = 1 the bonus of an arm that was played twice is smaller by sqrt(ln t) (
 in slot 200. Accuracies differ by less. So within the paper's 500 slots nearly every slot plays
 another arm, in the order of the first estimates.
 
-C(100, 5) is 75 million: the paper could not run Quick-Init with 100 clients, and `require_arms`
-refuses it.
+C(100, 5) is 75 million: the paper could not run Quick-Init with 100 clients, and `arms` refuses
+it.
 
 Source: Tong et al., "From learning to analytics: improving model efficacy with goal-directed client
 selection", section IV, Algorithm 1, equations (3), (8), (10), (11). Open there, decided here: the
 meaning of "adds the reward of client i to the arms containing client i" (`initial_means`). Members
 of a last group that is not full are drawn from the other clients.
+
+In BP-UCB (section V-A, Algorithm 2) arms are clients. In slot t client n has the index
+
+    Psi_n = r_n + b_n(1) / N + mu sqrt(ln t / Pi_n)      (17)
+
+with r_n the mean of its *own* opinions over the slots in which it was selected (18), b_n(1) its
+belief that it should be, and Pi_n the number of these slots. The K largest train. `rewarded` adds
+the opinions of clients that trained, in slot 1 of all that have one. The paper does not say which
+clients train in slot 1; here K random ones do (the caller's draw). The opinion that each client has
+of that model is its r_n, with Pi_n = 1.
 """
 
 import itertools
@@ -29,7 +39,7 @@ from typing import Literal
 
 import numpy as np
 
-from fleetsim.contracts import BoolArray, FloatArray, IntArray
+from fleetsim.contracts import FloatArray, IntArray
 
 Init = Literal["mean", "sum"]
 
@@ -37,12 +47,12 @@ MOST_ARMS = 1_000_000
 """Sets beyond which a bandit over sets is refused, unless told otherwise."""
 
 
-def require_arms(num_clients: int, size: int, most: int = MOST_ARMS) -> int:
-    """Return the number of sets of `size` out of `num_clients` clients, unless there are too many.
+def arms(num_clients: int, size: int, most: int = MOST_ARMS) -> IntArray:
+    """Return all sets of `size` clients, each ascending, in lexicographic order [A, K].
 
-    >>> require_arms(20, 5)
-    15504
-    >>> require_arms(100, 5)
+    >>> arms(3, 2).tolist()
+    [[0, 1], [0, 2], [1, 2]]
+    >>> arms(100, 5)
     Traceback (most recent call last):
     ValueError: 100 clients have 75,287,520 sets of 5, more than 1,000,000
 
@@ -53,47 +63,8 @@ def require_arms(num_clients: int, size: int, most: int = MOST_ARMS) -> int:
     num = math.comb(num_clients, size)
     if num > most:
         raise ValueError(f"{num_clients} clients have {num:,} sets of {size}, more than {most:,}")
-    return num
-
-
-def arms(num_clients: int, size: int, most: int = MOST_ARMS) -> IntArray:
-    """Return all sets of `size` clients, each ascending, in lexicographic order [A, K].
-
-    >>> arms(3, 2).tolist()
-    [[0, 1], [0, 2], [1, 2]]
-
-    Source: Tong et al., "From learning to analytics", section IV.
-    """
-    num = require_arms(num_clients, size, most)
     members = itertools.chain.from_iterable(itertools.combinations(range(num_clients), size))
     return np.fromiter(members, dtype=np.int64, count=num * size).reshape(num, size)
-
-
-def arm_of(clients: IntArray, num_clients: int) -> int:
-    """Return the number of a set of clients among `arms(num_clients, len(clients))`.
-
-    >>> arm_of(np.array([2, 0]), 3)
-    1
-
-    Source: Tong et al., "From learning to analytics", section IV.
-    """
-    members = np.sort(clients).tolist()
-    size = len(members)
-    # Sets that come later choose their first differing member later; count them from the end.
-    later = sum(
-        math.comb(num_clients - 1 - client, size - position)
-        for position, client in enumerate(members)
-    )
-    return math.comb(num_clients, size) - 1 - later
-
-
-def is_playable(sets: IntArray, is_available: BoolArray) -> BoolArray:
-    """Return which arms [A] have only available [N] members [A, K].
-
-    Source: Tong et al., "From learning to analytics", section IV.
-    """
-    playable: BoolArray = np.all(is_available[sets], axis=1)
-    return playable
 
 
 def average_opinion(opinions: FloatArray) -> float:
@@ -126,6 +97,19 @@ def index(means: FloatArray, plays: IntArray, slot: int, mu: float) -> FloatArra
     is_played = plays > 0
     result[is_played] = means[is_played] + mu * np.sqrt(math.log(slot) / plays[is_played])
     return result
+
+
+def client_index(
+    means: FloatArray, plays: IntArray, beliefs: FloatArray, slot: int, mu: float = 0.01
+) -> FloatArray:
+    """Return Psi of each client [N] in BP-UCB; infinite for a client without a counted opinion.
+
+    Means r, plays Pi and beliefs b_n(1) in [0, 1] are of each client [N]; slot t is 1 for the
+    first; mu weighs exploration.
+
+    Source: Tong et al., "From learning to analytics", (17).
+    """
+    return index(means, plays, slot, mu) + beliefs / max(beliefs.size, 1)
 
 
 def rewarded(

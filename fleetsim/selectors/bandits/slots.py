@@ -12,14 +12,15 @@ The paper leaves open which model a slot starts from:
   model of the run is older than L rounds.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
-from fleetsim.contracts import BoolArray, Cohort, IntArray, Parameters, RoundOutcome
+from fleetsim.contracts import Cohort, FleetView, FloatArray, IntArray, RoundOutcome, RoundView
 from fleetsim.schema.ranges import Rounds
-from fleetsim.selectors.declared_state import Column, DeclaredState, Scalar
+from fleetsim.selectors.configured_selector import ConfiguredSelector, SettingsT
+from fleetsim.selectors.tie_breaking import available_in_order
 
 SlotModel = Literal["persist", "reset"]
 SlotRounds = Annotated[Rounds, Field(examples=[15])]
@@ -44,48 +45,55 @@ def ends_slot(round_: int, slot_rounds: int) -> bool:
     return round_ % slot_rounds == 0
 
 
-def slot_answer(members: IntArray, start: Parameters | None) -> IntArray | Cohort:
-    """Return the answer of a selector: these clients, with the global model or with `start`."""
-    return members if start is None else Cohort(members, start=start)
+class SlotSelector(ConfiguredSelector[SettingsT]):
+    """Base of bandits: the present slot with its clients, and means and plays of all arms [A].
 
+    A subclass begins a slot in `_begin_slot`.
+    """
 
-class SelectionSlot(DeclaredState):
-    """Clients of the present slot, and the number of its rounds left."""
-
-    state_fields = (
-        Column("slot_clients", np.int64),
-        Scalar("slot_num_left", int),
-        Column("slot_delivered", np.bool_),
+    needs_losses = True
+    needs_probes = True
+    state_fields: ClassVar[tuple[str, ...]] = (
+        *("_slot_clients", "_slot_num_left", "_slot_delivered"),
+        *("_means", "_plays", "_num_slots"),
     )
 
-    def __init__(self, num_clients: int) -> None:
-        self._slot_clients: IntArray = np.empty(0, dtype=np.int64)
-        self._slot_num_left = 0
-        self._slot_delivered: BoolArray = np.zeros(num_clients, dtype=np.bool_)
+    def _begin_slots(self, fleet: FleetView, num_arms: int, model: SlotModel) -> None:
+        """Begin without any slot."""
+        self._start = fleet.parameters if model == "reset" else None
+        self._means: FloatArray = np.zeros(num_arms)
+        self._plays: IntArray = np.zeros(num_arms, dtype=np.int64)
+        self._num_slots = 0
+        self._play(np.empty(0, dtype=np.int64), 0)
 
-    @property
-    def delivered(self) -> BoolArray:
-        """Clients that delivered an update which went into a model of this slot [N]."""
-        return self._slot_delivered
-
-    @property
-    def is_over(self) -> bool:
-        """Return whether a new slot is to begin; true before the first."""
-        return self._slot_num_left == 0
-
-    def begin(self, clients: IntArray, num_rounds: int) -> None:
+    def _play(self, clients: IntArray, num_rounds: int) -> None:
         """Begin a slot of these clients, most wanted first."""
         self._slot_clients = clients.copy()
         self._slot_num_left = num_rounds
-        self._slot_delivered = np.zeros(self._slot_delivered.size, dtype=np.bool_)
+        self._slot_delivered = np.zeros(self._size, dtype=np.bool_)
+        """Clients that delivered an update which went into a model of this slot [N]."""
 
-    def members(self, candidates: IntArray, wanted: int) -> IntArray:
-        """Return the first `wanted` clients of the slot that are candidates."""
-        return self._slot_clients[np.isin(self._slot_clients, candidates)][:wanted]
+    @property
+    def _is_over(self) -> bool:
+        """True if a new slot is to begin, also before the first."""
+        return self._slot_num_left == 0
+
+    def _begin_slot(self, view: RoundView) -> None:
+        """Begin the next slot by `_play`."""
+        raise NotImplementedError
+
+    def select(self, view: RoundView) -> IntArray | Cohort:
+        """Return those of the slot's clients that are candidates, after the start of a slot."""
+        start = None
+        if self._is_over and view.candidates.size:
+            self._begin_slot(view)
+            start = self._start
+        members = available_in_order(self._slot_clients, view.candidates, view.wanted)
+        return members if start is None else Cohort(members, start=start)
 
     def observe(self, outcome: RoundOutcome) -> None:
         """Count a round of the slot, if any client was selected in it."""
-        if outcome.selected.size == 0 or self.is_over:
+        if outcome.selected.size == 0 or self._is_over:
             return
         self._slot_num_left -= 1
         if outcome.aggregated:

@@ -3,5 +3,4 @@
 - `uniform`: Random selection: K of the available clients, uniformly or in proportion to their data.
 - `round_robin`: Round-robin selection: all clients in turn.
 - `fixed`: Fixed selection: always the same named clients.
-- `client_sets`: Predefined sets of clients.
 """

@@ -23,6 +23,7 @@ from fleetsim.schema.distinct import Distinct
 from fleetsim.schema.ranges import ClientId
 from fleetsim.selectors.configured_selector import ConfiguredSelector
 from fleetsim.selectors.demands import Demand, Demands
+from fleetsim.selectors.tie_breaking import available_in_order
 from fleetsim.settings import Settings
 
 ClientIds = Annotated[tuple[ClientId, ...], Field(min_length=1), Distinct()]
@@ -68,15 +69,6 @@ def sets_of_clients(
         require_clients(clients, num_clients, f"server.selector.{key}[{index}]")
         result.append(np.array(clients, dtype=np.int64))
     return result
-
-
-def available_in_order(clients: IntArray, candidates: IntArray, wanted: int) -> IntArray:
-    """Return the first `wanted` of `clients` that are among the candidates, in their order.
-
-    >>> available_in_order(np.array([7, 2, 5]), np.array([0, 2, 7]), 5).tolist()
-    [7, 2]
-    """
-    return clients[np.isin(clients, candidates)][:wanted]
 
 
 class FixedSelector(ConfiguredSelector[FixedSettings]):

@@ -3,11 +3,14 @@
 docs/selectors.md has the blocks, their top-up, sets and slots. The blocks form a sequence. A choice
 takes the first `wanted` available clients from the present position on; then the position advances
 by `wanted`, with `slot_rounds` after the last round of a slot, unless that round has no candidates.
+Predefined sets form a circle: a choice is the first K available clients of a set and, where members
+are missing, of the sets after it.
 
 Source: the baseline of Tong et al., "From learning to analytics: improving model efficacy with
 goal-directed client selection"; the rules for unavailable clients are fleetsim's.
 """
 
+from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -16,10 +19,8 @@ from pydantic import Field
 from fleetsim import rng
 from fleetsim.contracts import BoolArray, FleetView, IntArray, RoundView, Selector
 from fleetsim.selectors.bandits.slots import SlotRounds, ends_slot
-from fleetsim.selectors.baselines.client_sets import sets_in_line
 from fleetsim.selectors.baselines.fixed import ClientIds, sets_of_clients
 from fleetsim.selectors.configured_selector import ConfiguredSelector
-from fleetsim.selectors.declared_state import Scalar
 from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.settings import Settings
 
@@ -57,24 +58,32 @@ def top_up(permutation: IntArray, cohort: int, generator: np.random.Generator) -
     return generator.choice(full_blocks, num_missing, replace=False)
 
 
+def sets_in_line(sets: Sequence[IntArray], turn: int) -> IntArray:
+    """Return the ids of all sets in sequence, from number `turn` (0, 1, ...; modulo their number).
+
+    A client that is in several sets occurs as many times.
+
+    >>> sets_in_line([np.array([4, 1]), np.array([2]), np.array([1, 3])], 4).tolist()
+    [2, 1, 3, 4, 1]
+    """
+    first = turn % len(sets)
+    return np.concatenate([*sets[first:], *sets[:first]])
+
+
 def take_turn(line: IntArray, wanted: int, is_candidate: BoolArray) -> IntArray:
     """Return the first `wanted` distinct candidates of `line`, in its order.
 
     >>> take_turn(np.array([3, 1, 3, 0, 2]), 2, np.array([True, False, True, True])).tolist()
     [3, 0]
     """
-    chosen: dict[int, None] = {}
-    for client in line[is_candidate[line]]:
-        if len(chosen) == wanted:
-            break
-        chosen.setdefault(int(client))
-    return np.array(list(chosen), dtype=np.int64)
+    distinct = dict.fromkeys(line[is_candidate[line]].tolist())
+    return np.array(list(distinct)[:wanted], dtype=np.int64)
 
 
 class RoundRobinSelector(ConfiguredSelector[RoundRobinSettings]):
     """Selector of blocks of a permutation; `_position` counts on over all cycles."""
 
-    state_fields = (Scalar("position", int),)
+    state_fields = ("_position",)
 
     def _begin(self, fleet: FleetView) -> None:
         generator = rng.stream(fleet.seed, "select/round-robin/order")
@@ -103,7 +112,7 @@ class RoundRobinSelector(ConfiguredSelector[RoundRobinSettings]):
 class SetRotationSelector(ConfiguredSelector[RoundRobinSettings]):
     """Selector of given sets in turn, one per slot; `_turn` counts the slots."""
 
-    state_fields = (Scalar("turn", int),)
+    state_fields = ("_turn",)
 
     def _begin(self, fleet: FleetView) -> None:
         self._sets = sets_of_clients(self._settings.sets, self._size, "sets")

@@ -9,7 +9,8 @@ The E_i are drawn for the whole fleet, available or not.
 Sources: McMahan et al., AISTATS 2017 (uniform K of N); `rand` of Cho et al., AISTATS 2022 (in
 proportion to n_k); Efraimidis and Spirakis, "Weighted random sampling with a reservoir",
 Information Processing Letters 97, 2006 (the race); Tong et al., "From learning to analytics:
-improving model efficacy with goal-directed client selection" (sets; slots of L rounds, section VI).
+improving model efficacy with goal-directed client selection" (slots of L rounds, section VI; sets,
+as its random baseline is once said to choose clients and once one of predefined sets).
 """
 
 from __future__ import annotations
@@ -22,9 +23,8 @@ from pydantic import Field, model_validator
 from fleetsim import rng
 from fleetsim.contracts import FleetView, FloatArray, IntArray, RoundView
 from fleetsim.selectors.bandits.slots import SlotRounds, slot_of
-from fleetsim.selectors.baselines.client_sets import drawn_set, sets_in_line
 from fleetsim.selectors.baselines.fixed import ClientIds, sets_of_clients
-from fleetsim.selectors.baselines.round_robin import take_turn
+from fleetsim.selectors.baselines.round_robin import sets_in_line, take_turn
 from fleetsim.selectors.configured_selector import ConfiguredSelector
 from fleetsim.selectors.demands import DECLARED_SAMPLES, Demand, Demands
 from fleetsim.selectors.tie_breaking import best
@@ -112,5 +112,5 @@ class RandomSetSelector(ConfiguredSelector[RandomSettings]):
         """Return the set drawn, topped up from the sets after it."""
         slot = slot_of(view.round, self._settings.slot_rounds)
         uniform = float(rng.stream(self._fleet.seed, "select/random/sets", slot).random())
-        line = sets_in_line(self._sets, drawn_set(len(self._sets), uniform))
+        line = sets_in_line(self._sets, int(uniform * len(self._sets)))
         return take_turn(line, view.wanted, self._mask(view.candidates))

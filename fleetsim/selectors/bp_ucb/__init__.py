@@ -1,7 +1,6 @@
 """BP-UCB: a bandit over clients that agree with their neighbours by belief propagation.
 
 - `selector`: BP-UCB.
-- `equations`: Equations of BP-UCB.
 - `belief_propagation`: Belief propagation between neighbours.
-- `neighbour_graph`: Graph of neighbouring clients, and gossip along its edges.
+- `neighbour_graph`: Graph of neighbouring clients, along whose edges they gossip.
 """

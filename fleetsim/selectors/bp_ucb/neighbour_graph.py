@@ -1,9 +1,10 @@
-"""Graph of neighbouring clients, and gossip along its edges.
+"""Graph of neighbouring clients, along whose edges they gossip.
 
 In the FL&DA framework clients talk to their neighbours instead of the server: they exchange beliefs
 (`fleetsim.selectors.bp_ucb.belief_propagation`) and gossip about their indices, so that each can
 tell whether it is among the K best. Every client sends each index that it learns to its neighbours,
-once. So an index reaches a client h edges away after h steps.
+once. So an index reaches a client h edges away after h steps, and all clients, as the graph is
+connected.
 
 `client_graph` makes a `networkx.Graph` of the clients' places. Its kinds are
 
@@ -137,18 +138,6 @@ def farthest_m(position_m: FloatArray) -> float:
     """
     largest = (away[np.isfinite(away)].max(initial=0.0) for _, away in _distances(position_m))
     return float(max(largest, default=0.0))
-
-
-def gossip(graph: nx.Graph[int]) -> BoolArray:
-    """Return a mask, true where client n (row) has heard from client m (column) [N, N].
-
-    >>> import networkx as nx
-    >>> gossip(nx.Graph([(0, 1), (2, 2)])).tolist()
-    [[True, True, False], [True, True, False], [False, False, True]]
-    """
-    part = _parts(graph)
-    known: BoolArray = part[:, np.newaxis] == part
-    return known
 
 
 def _distances(position_m: FloatArray) -> Iterator[tuple[IntArray, FloatArray]]:

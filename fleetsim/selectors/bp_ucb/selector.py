@@ -22,12 +22,10 @@ from pydantic import Field
 
 from fleetsim import rng
 from fleetsim.contracts import (
-    Cohort,
     FleetView,
     FloatArray,
     IntArray,
     ProbeRequest,
-    RoundOutcome,
     RoundView,
     Work,
     WorkKind,
@@ -35,29 +33,12 @@ from fleetsim.contracts import (
 from fleetsim.schema.key_conditions import NO_DISTANCES, beside, by_key
 from fleetsim.schema.ranges import Gain, LengthM, Rounds, Steps, Weight
 from fleetsim.selectors import probing
-from fleetsim.selectors.bandits.equations import rewarded
-from fleetsim.selectors.bandits.slots import SelectionSlot, SlotModel, slot_answer
+from fleetsim.selectors.bandits.equations import client_index, rewarded
+from fleetsim.selectors.bandits.slots import SlotModel, SlotSelector
 from fleetsim.selectors.baselines.uniform import random_clients
-from fleetsim.selectors.bp_ucb.belief_propagation import (
-    Potentials,
-    compatibilities,
-    convergence_bound,
-    distance_factors,
-    local_potentials,
-    propagated,
-)
-from fleetsim.selectors.bp_ucb.equations import index
-from fleetsim.selectors.bp_ucb.neighbour_graph import (
-    MUTUAL_NEAREST,
-    GraphSettings,
-    client_graph,
-    distance_m,
-    edges_of,
-    farthest_m,
-    gossip,
-)
-from fleetsim.selectors.configured_selector import ConfiguredSelector
-from fleetsim.selectors.declared_state import Column, Scalar
+from fleetsim.selectors.bp_ucb import belief_propagation, neighbour_graph
+from fleetsim.selectors.bp_ucb.belief_propagation import Potentials
+from fleetsim.selectors.bp_ucb.neighbour_graph import MUTUAL_NEAREST, GraphSettings
 from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.selectors.tie_breaking import TieRule, best, tie_keys
 from fleetsim.settings import Settings
@@ -78,13 +59,9 @@ class BpUcbSettings(Settings):
     """Bandit over clients, which evaluate the model themselves and agree among neighbours."""
 
     acts_if = by_key(
-        distance_decay=_BELIEFS,
-        distance_exponent=_BELIEFS,
-        distance_unit_m=_BELIEFS,
         side_m=(_BELIEFS, NO_DISTANCES),
-        damping=_BELIEFS,
-        tolerance=_BELIEFS,
-        max_exchanges=_BELIEFS,
+        **dict.fromkeys(("distance_decay", "distance_exponent", "distance_unit_m"), _BELIEFS),
+        **dict.fromkeys(("damping", "tolerance", "max_exchanges"), _BELIEFS),
     )
 
     demands: ClassVar[Demands] = {
@@ -142,9 +119,9 @@ class BpUcbSettings(Settings):
             return None  # printed potentials never change the messages
         if position_m is None:
             position_m = drawn_places_m(seed, num_clients, self.side_m)
-        bound = convergence_bound(
+        bound = belief_propagation.convergence_bound(
             num_clients,
-            farthest_m(position_m),
+            neighbour_graph.farthest_m(position_m),
             decay=self.distance_decay,
             exponent=self.distance_exponent,
             unit_m=self.distance_unit_m,
@@ -167,32 +144,18 @@ def drawn_places_m(seed: int, num_clients: int, side_m: float) -> FloatArray:
     return rng.stream(seed, "select/bp-ucb/places").uniform(0.0, side_m, (num_clients, 2))
 
 
-class BpUcbSelector(ConfiguredSelector[BpUcbSettings]):
-    """Selector with the means and plays of clients as columns [N], and the present slot."""
-
-    needs_losses = True
-    needs_probes = True
-    state_parts = ("_slot",)
-    state_fields = (
-        Column("means", np.float64),
-        Column("plays", np.int64),
-        Scalar("num_slots", int),
-    )
+class BpUcbSelector(SlotSelector[BpUcbSettings]):
+    """Selector whose arms are clients, with the beliefs of the present choice."""
 
     def _begin(self, fleet: FleetView) -> None:
         position_m = fleet.position_m
         if position_m is None:
             position_m = drawn_places_m(fleet.seed, self._size, self._settings.side_m)
         self._position_m = position_m
-        self._start = fleet.parameters if self._settings.model == "reset" else None
-        self._means: FloatArray = np.zeros(self._size)
-        self._plays: IntArray = np.zeros(self._size, dtype=np.int64)
-        self._slot = SelectionSlot(self._size)
-        self._num_slots = 0
+        self._begin_slots(fleet, self._size, self._settings.model)
         # Graph of the clients that exchanged messages last:
         self._connected: IntArray = np.empty(0, dtype=np.int64)
         self._edges: IntArray = np.empty((0, 2), dtype=np.int64)
-        self._num_indices: IntArray = np.empty(0, dtype=np.int64)
         # Of one choice:
         self._exchanged_in = 0
         self._num_before = 0
@@ -201,11 +164,11 @@ class BpUcbSelector(ConfiguredSelector[BpUcbSettings]):
 
     def graph(self) -> nx.Graph[int]:
         """Return the graph of all clients, to draw or to analyse, after `setup`."""
-        return client_graph(self._position_m, self._settings.graph)
+        return neighbour_graph.client_graph(self._position_m, self._settings.graph)
 
     def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
         """After a slot: ask for opinions first, then charge the messages between neighbours."""
-        if self._num_slots == 0 or not self._slot.is_over:
+        if self._num_slots == 0 or not self._is_over:
             return ()
         silent = probing.unasked(view)
         if silent.size:
@@ -216,19 +179,10 @@ class BpUcbSelector(ConfiguredSelector[BpUcbSettings]):
         self._num_before = len(view.reports)
         return self._exchange(view)
 
-    def select(self, view: RoundView) -> IntArray | Cohort:
-        """Return those of the slot's clients that are candidates."""
-        start = None
-        if self._slot.is_over and view.candidates.size:
-            clients = self._next_clients(view)
-            self._num_slots += 1
-            self._slot.begin(clients, self._settings.slot_rounds)
-            start = self._start
-        return slot_answer(self._slot.members(view.candidates, view.wanted), start)
-
-    def observe(self, outcome: RoundOutcome) -> None:
-        """Count one round of the slot."""
-        self._slot.observe(outcome)
+    def _begin_slot(self, view: RoundView) -> None:
+        clients = self._next_clients(view)
+        self._num_slots += 1
+        self._play(clients, self._settings.slot_rounds)
 
     def _exchange(self, view: RoundView) -> Sequence[ProbeRequest]:
         """Compute the beliefs of clients with an opinion; return their messages as probes."""
@@ -236,21 +190,20 @@ class BpUcbSelector(ConfiguredSelector[BpUcbSettings]):
         clients = view.candidates[~np.isnan(opinions[view.candidates])]
         if not np.array_equal(clients, self._connected):
             self._connected = clients
-            graph = client_graph(self._position_m[clients], self._settings.graph)
-            self._edges = edges_of(graph)
-            self._num_indices = gossip(graph).sum(axis=1)
+            graph = neighbour_graph.client_graph(self._position_m[clients], self._settings.graph)
+            self._edges = neighbour_graph.edges_of(graph)
         edges, settings = self._edges, self._settings
-        apart_m = distance_m(self._position_m[clients], edges)
-        factors = distance_factors(
+        apart_m = neighbour_graph.distance_m(self._position_m[clients], edges)
+        factors = belief_propagation.distance_factors(
             apart_m,
             decay=settings.distance_decay,
             exponent=settings.distance_exponent,
             unit_m=settings.distance_unit_m,
         )
-        result = propagated(
-            local_potentials(opinions[clients], settings.potentials),
+        result = belief_propagation.propagated(
+            belief_propagation.local_potentials(opinions[clients], settings.potentials),
             edges,
-            compatibilities(factors, settings.potentials),
+            belief_propagation.compatibilities(factors, settings.potentials),
             tolerance=settings.tolerance,
             max_exchanges=settings.max_exchanges,
             damping=settings.damping,
@@ -259,8 +212,8 @@ class BpUcbSelector(ConfiguredSelector[BpUcbSettings]):
         self._belief[clients] = result.beliefs[:, 1]
         self._has_exchanged = self._mask(clients)
         num_neighbours = np.bincount(edges.ravel(), minlength=clients.size)
-        # Neighbours know the same clients, so each receives as many bytes as it sends.
-        message_byte = SCALAR_BYTE * num_neighbours * (2 * result.num_exchanges + self._num_indices)
+        # Each receives as many bytes as it sends, and passes on the indices of all clients.
+        message_byte = SCALAR_BYTE * num_neighbours * (2 * result.num_exchanges + clients.size)
         return [
             ProbeRequest(
                 client,
@@ -282,7 +235,9 @@ class BpUcbSelector(ConfiguredSelector[BpUcbSettings]):
         if self._num_slots == 0:
             return random_clients(present, view.wanted, generator.standard_exponential(size))
         self._learn(probing.accuracies(view.reports, size))
-        scores = index(self._means, self._plays, self._belief, self._num_slots + 1, settings.mu)
+        scores = client_index(
+            self._means, self._plays, self._belief, self._num_slots + 1, settings.mu
+        )
         keys = tie_keys(settings.ties, size, generator)
         replies = view.reports[self._num_before :]
         delivered = [report.client for report in replies if report.is_delivered]
@@ -294,6 +249,6 @@ class BpUcbSelector(ConfiguredSelector[BpUcbSettings]):
 
     def _learn(self, opinions: FloatArray) -> None:
         """Add the opinions of clients that trained, and the first opinion of each client."""
-        has_trained = self._slot.delivered | (self._plays == 0)
+        has_trained = self._slot_delivered | (self._plays == 0)
         counted = np.flatnonzero(has_trained & ~np.isnan(opinions))
         self._means, self._plays = rewarded(self._means, self._plays, counted, opinions[counted])

@@ -10,7 +10,7 @@ euphoria0-0/Active-Client-Selection-for-Communication-efficient-Federated-Learni
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -23,8 +23,6 @@ from fleetsim.contracts import (
     FloatArray,
     IntArray,
     Parameters,
-    ProbeRequest,
-    Report,
     RoundOutcome,
     RoundView,
     Work,
@@ -32,8 +30,7 @@ from fleetsim.contracts import (
 )
 from fleetsim.schema.key_conditions import beside, by_key
 from fleetsim.selectors import probing
-from fleetsim.selectors.configured_selector import ConfiguredSelector
-from fleetsim.selectors.declared_state import Column
+from fleetsim.selectors.configured_selector import ConfiguredSelector, Stages
 from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.selectors.divfl.equations import Metric, cluster_sizes, greedy, refreshed, sample_size
 from fleetsim.selectors.tie_breaking import TieRule, best, tie_keys
@@ -89,11 +86,7 @@ class DivFlSelector(ConfiguredSelector[DivFlSettings]):
 
     needs_losses = True
     needs_probes = True
-    state_fields = (
-        Column("vectors", np.float32),
-        Column("is_known", np.bool_),
-        Column("distance", np.float64),
-    )
+    state_fields = ("_vectors", "_is_known", "_distance")
 
     def _begin(self, fleet: FleetView) -> None:
         self._vectors: Parameters = np.zeros((self._size, fleet.parameters.size), dtype=np.float32)
@@ -102,25 +95,27 @@ class DivFlSelector(ConfiguredSelector[DivFlSettings]):
         self._chosen: IntArray | None = None
         self._chosen_by = self._known_distances()
         """Clients known at the last choice, and the distances [N, N] then."""
-        self._num_read = 0
 
-    def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
+    def _stages(self, view: RoundView) -> Stages:
         """Ask for missing gradients; then, with `lazy`, for those of the chosen clients."""
-        if view.stage == 0:
-            self._chosen = None
-            self._num_read = 0
-        self._read(view)
-        silent = probing.unasked(view)
-        if self._settings.refresh == "ideal":
-            return self._requests(silent)
-        unknown = silent[~self._is_known[silent]]
-        if unknown.size or self._settings.vectors == "update":
-            return self._requests(unknown)
-        if self._chosen is not None:
-            return ()
-        self._chosen = self._choice(view)
-        # Gradients reported in this round are of the present model already.
-        return self._requests(self._chosen[np.isin(self._chosen, silent)])
+        settings = self._settings
+        is_gradient, self._chosen = settings.vectors == "gradient", None
+        work = Work(WorkKind.GRADIENT) if is_gradient else self._fleet.training
+        while True:
+            silent = probing.unasked(view)
+            asked = silent if settings.refresh == "ideal" else silent[~self._is_known[silent]]
+            if asked.size == 0 and settings.refresh == "lazy" and is_gradient:
+                if self._chosen is not None:
+                    return
+                self._chosen = self._choice(view)
+                # Gradients reported in this round are of the present model already.
+                asked = self._chosen[np.isin(self._chosen, silent)]
+            view, answers = yield probing.requests(asked, work)
+            self._learn(
+                (report.client, report.vector if is_gradient else report.vector - view.parameters)
+                for report in answers
+                if report.is_delivered and report.vector is not None
+            )
 
     def select(self, view: RoundView) -> IntArray | Cohort:
         """Return representatives in the order of the greedy choice, then unknown clients."""
@@ -129,7 +124,6 @@ class DivFlSelector(ConfiguredSelector[DivFlSettings]):
             chosen = chosen[np.isin(chosen, view.candidates)][: view.wanted]
         if chosen is None or chosen.size == 0:
             chosen = self._choice(view)
-        self._read(view)
         if self._settings.weights == "aggregator" or chosen.size == 0:
             return chosen
         return Cohort(chosen, weights=self._gamma(chosen))
@@ -142,11 +136,6 @@ class DivFlSelector(ConfiguredSelector[DivFlSettings]):
                 for report in outcome.reports
                 if report.is_delivered and report.vector is not None and report.base is not None
             )
-
-    def _requests(self, clients: IntArray) -> Sequence[ProbeRequest]:
-        is_gradient = self._settings.vectors == "gradient"
-        work = Work(WorkKind.GRADIENT) if is_gradient else self._fleet.training
-        return probing.requests(clients, work)
 
     def _choice(self, view: RoundView) -> IntArray:
         settings, size = self._settings, self._size
@@ -180,20 +169,6 @@ class DivFlSelector(ConfiguredSelector[DivFlSettings]):
             between[np.searchsorted(known, chosen[stands]), columns] = -1.0
             gamma[stands] = cluster_sizes(between, columns)
         return gamma
-
-    def _read(self, view: RoundView) -> None:
-        """Learn from the reports of probes since the last call."""
-        fresh = view.reports[self._num_read :]
-        self._num_read = len(view.reports)
-        self._learn(self._answered(fresh, view.parameters))
-
-    def _answered(
-        self, reports: Iterable[Report], parameters: Parameters
-    ) -> Iterable[tuple[int, Parameters]]:
-        for report in reports:
-            if report.is_delivered and report.vector is not None:
-                is_gradient = self._settings.vectors == "gradient"
-                yield report.client, report.vector if is_gradient else report.vector - parameters
 
     def _learn(self, reported: Iterable[tuple[int, Parameters]]) -> None:
         clients = []

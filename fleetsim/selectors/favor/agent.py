@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 from fleetsim import rng
 from fleetsim.contracts import State
-from fleetsim.selectors.declared_state import DeclaredState, Scalar
+from fleetsim.contracts.recording import part_of
+from fleetsim.selectors.declared_state import DeclaredState
 from fleetsim.selectors.favor.equations import exploration_rate
 from fleetsim.selectors.favor.replay import Coordinates, Replay
 from fleetsim.selectors.favor.settings import FavorKeys
-from fleetsim.selectors.learned_weights import part_of, require_finite
+from fleetsim.selectors.learned_weights import require_finite
 
 if TYPE_CHECKING:
     from fleetsim.selectors.favor.network import QNetwork
@@ -24,11 +25,7 @@ class Agent(DeclaredState):
     """Double Q-learning of one fleet."""
 
     state_parts = ("network", "replay")
-    state_fields = (
-        Scalar("num_rounds", int),
-        Scalar("num_steps", int),
-        Scalar("num_episodes", int),
-    )
+    state_fields = ("_num_rounds", "_num_steps", "num_episodes")
 
     def __init__(
         self, settings: FavorKeys, num_clients: int, num_coordinates: int, *, seed: int
@@ -47,14 +44,10 @@ class Agent(DeclaredState):
         self.replay = Replay(settings.replay_capacity, 1 + num_clients, num_coordinates)
         self._num_rounds = 0
         self._num_steps = 0
-        self._num_episodes = 0
+        self.num_episodes = 0
+        """Finished runs of learning before this one."""
         if settings.learning:
             self.network.begin_learning()
-
-    @property
-    def num_episodes(self) -> int:
-        """Number of finished runs of learning before this one."""
-        return self._num_episodes
 
     @property
     def exploration(self) -> float:
@@ -94,15 +87,15 @@ class Agent(DeclaredState):
         self.restore(learned)
         if not self._settings.learning:
             return
-        self._num_episodes += 1
-        is_due = self._num_episodes % self._settings.sync_every == 0
+        self.num_episodes += 1
+        is_due = self.num_episodes % self._settings.sync_every == 0
         if self._settings.sync_in == "episodes" and is_due:
             self.network.update_target()
 
     def restore(self, state: State) -> None:
         """Replace everything by a copy of what `state` returned; what is frozen needs no more."""
         if not self._settings.learning:
-            self.network.use(part_of(state, "network/online/"))
+            self.network.use(part_of(state, "network/online"))
             return
         super().restore(state)
 

@@ -14,7 +14,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from fleetsim import rng
-from fleetsim.contracts import FloatArray, IntArray, Parameters, State
+from fleetsim.contracts import FloatArray, IntArray, Parameters
+from fleetsim.selectors.declared_state import DeclaredState
 from fleetsim.selectors.favor.equations import (
     Scaling,
     coordinates,
@@ -27,8 +28,11 @@ MOST_MODELS = 1_000
 """Largest number of clients whose first models the axes are fitted on."""
 
 
-class Compression:
+class Compression(DeclaredState):
     """Axes, and the coordinates of the global model and of all clients [N + 1, d]."""
+
+    state_prefix = "compression/"
+    state_fields = ("_mean", "_axes", "rows", "reference")
 
     def __init__(
         self, initial: Parameters, num_clients: int, num_axes: int, *, scaling: Scaling, seed: int
@@ -59,22 +63,6 @@ class Compression:
         if np.isfinite(global_model).all():
             models[0] = global_model
         self._store(models)
-
-    def state(self) -> State:
-        """Return copies of axes, rows and the reference."""
-        return {
-            "compression/mean": self._mean.copy(),
-            "compression/axes": self._axes.copy(),
-            "compression/rows": self.rows.copy(),
-            "compression/reference": self.reference.copy(),
-        }
-
-    def restore(self, state: State) -> None:
-        """Replace everything by a copy of what `state` returned."""
-        self._mean = np.array(state["compression/mean"], dtype=np.float64)
-        self._axes = np.array(state["compression/axes"], dtype=np.float32)
-        self.rows = np.array(state["compression/rows"], dtype=np.float32)
-        self.reference = np.array(state["compression/reference"], dtype=np.float32)
 
     def _fit(self, models: Mapping[int, Parameters], global_model: Parameters) -> None:
         """Fit the axes, turn them onto the reference, and place all clients."""

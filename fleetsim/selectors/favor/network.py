@@ -28,20 +28,16 @@ class QNetwork:
 
     def __init__(self, num_inputs: int, num_hidden: int, num_actions: int, *, seed: int) -> None:
         generator = torch.Generator().manual_seed(seed)
-        shapes = {
-            "hidden.weight": (num_hidden, num_inputs),
-            "hidden.bias": (num_hidden,),
-            "output.weight": (num_actions, num_hidden),
-            "output.bias": (num_actions,),
-        }
-        bounds = dict(zip(_LAYERS, np.repeat([num_inputs, num_hidden], 2), strict=True))
-        # Uniform within one over the root of a unit's inputs, as linear layers of torch begin.
-        self._online = {
-            name: torch.empty(shape).uniform_(
-                -1.0 / math.sqrt(bounds[name]), 1.0 / math.sqrt(bounds[name]), generator=generator
-            )
-            for name, shape in shapes.items()
-        }
+        self._online: dict[str, torch.Tensor] = {}
+        for layer, fan_in, fan_out in (
+            ("hidden", num_inputs, num_hidden),
+            ("output", num_hidden, num_actions),
+        ):
+            # Uniform within one over the root of a unit's inputs, as linear layers of torch begin.
+            bound = 1.0 / math.sqrt(fan_in)
+            for part, shape in (("weight", (fan_out, fan_in)), ("bias", (fan_out,))):
+                drawn = torch.empty(shape).uniform_(-bound, bound, generator=generator)
+                self._online[f"{layer}.{part}"] = drawn
         self._target: dict[str, torch.Tensor] = {}
         self._moments: dict[str, torch.Tensor] = {}
 

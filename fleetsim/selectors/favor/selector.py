@@ -20,25 +20,21 @@ from fleetsim.contracts import (
     FleetView,
     FloatArray,
     IntArray,
-    ProbeRequest,
     Report,
     RoundOutcome,
     RoundView,
     State,
-    Work,
-    WorkKind,
 )
 from fleetsim.errors import ScenarioError
 from fleetsim.quoting import quoted
 from fleetsim.selectors import probing
-from fleetsim.selectors.configured_selector import SelectorWithDiagnostics, known
-from fleetsim.selectors.declared_state import Column, Scalar
+from fleetsim.selectors.configured_selector import ConfiguredSelector, Stages, known
+from fleetsim.selectors.demands import require_validation
 from fleetsim.selectors.favor.agent import Agent
 from fleetsim.selectors.favor.compression import Compression
 from fleetsim.selectors.favor.equations import choose, reward
 from fleetsim.selectors.favor.settings import NUMBER_BYTE, FavorKeys
 from fleetsim.selectors.learned_weights import require_arrays, weights_for
-from fleetsim.selectors.requirements import require_validation
 from fleetsim.selectors.tie_breaking import tie_keys
 from fleetsim.units import BYTE_PER_GIB
 
@@ -51,17 +47,13 @@ class FavorSettings(FavorKeys):
         return FavorSelector(self)
 
 
-class FavorSelector(SelectorWithDiagnostics[FavorSettings]):
+class FavorSelector(ConfiguredSelector[FavorSettings]):
     """Selector with the coordinates of all models and an agent that outlasts the run."""
 
     needs_losses = True
     needs_probes = True
     state_parts = ("_compression", "_agent")
-    state_fields = (
-        Column("was_asked", np.bool_),
-        Scalar("is_over", bool),
-        Scalar("is_stored", bool),
-    )
+    state_fields = ("_was_asked", "_is_over", "_is_stored")
 
     def _begin(self, fleet: FleetView) -> None:
         settings = self._settings
@@ -96,14 +88,11 @@ class FavorSelector(SelectorWithDiagnostics[FavorSettings]):
                 self._made_agent.network.use(self._weights)
         return self._made_agent
 
-    def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
+    def _stages(self, view: RoundView) -> Stages:
         """Ask each candidate once for its model after an epoch."""
-        if view.stage > 0:
-            return ()
         is_new = ~self._was_asked[view.candidates]
         self._was_asked[view.candidates] = True
-        work = Work(WorkKind.TRAIN, epochs=1)
-        return probing.requests(view.candidates[is_new], work, upload_byte=0)
+        yield probing.requests(view.candidates[is_new], probing.ONE_EPOCH, upload_byte=0)
 
     def select(self, view: RoundView) -> IntArray:
         """Return the candidates of the largest values, and random ones while it explores."""

@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from fleetsim.schema.key_conditions import ActsIf, by_key
+from fleetsim.schema.key_conditions import ActsIf
 from fleetsim.schema.ranges import Gain, MemoryGib, NetworkRate, Rounds, Severity, Steps
 from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.selectors.favor.equations import Scaling
@@ -26,20 +26,13 @@ _CLIENT_BYTE = NUMBER_BYTE * (100 + 1) * 512
 class FavorKeys(Settings):
     """Keys of Favor: network, learning, exploration."""
 
-    acts_if = by_key(
-        action=_LEARNS,
-        target_accuracy=_LEARNS,
-        reward_base=_LEARNS,
-        discount=_LEARNS,
-        learning_rate=_LEARNS,
-        batch_size=_LEARNS,
-        steps_per_round=_LEARNS,
-        replay_capacity=_LEARNS,
-        sync_in=_LEARNS,
-        sync_every=_LEARNS,
-        exploration=_LEARNS,
-        exploration_end=_LEARNS,
-        exploration_decay_rounds=_LEARNS,
+    acts_if = dict.fromkeys(
+        (
+            *("action", "target_accuracy", "reward_base", "discount", "learning_rate"),
+            *("batch_size", "steps_per_round", "replay_capacity", "sync_in", "sync_every"),
+            *("exploration", "exploration_end", "exploration_decay_rounds"),
+        ),
+        _LEARNS,
     )
 
     demands: ClassVar[Demands] = {

@@ -12,7 +12,6 @@ Source: Tang et al., CVPR 2022, as in Yoruko-Tang/FedCor@d941083.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -23,8 +22,6 @@ from fleetsim.contracts import (
     FleetView,
     FloatArray,
     IntArray,
-    ProbeRequest,
-    Report,
     RoundOutcome,
     RoundView,
 )
@@ -32,15 +29,9 @@ from fleetsim.schema.key_conditions import beside, by_key
 from fleetsim.schema.ranges import Gain, PositiveFraction, Steps
 from fleetsim.selectors import probing
 from fleetsim.selectors.baselines.uniform import random_clients
-from fleetsim.selectors.configured_selector import ConfiguredSelector
-from fleetsim.selectors.declared_state import Column, Scalar
+from fleetsim.selectors.configured_selector import ConfiguredSelector, Stages
 from fleetsim.selectors.demands import Demand, Demands
-from fleetsim.selectors.fedcor.correlation_fit import (
-    fitted,
-    initial_points,
-    mean_changes,
-    remembered,
-)
+from fleetsim.selectors.fedcor import correlation_fit
 from fleetsim.selectors.fedcor.equations import SumOver, annealed, choose, covariance
 from fleetsim.selectors.tie_breaking import TieRule, tie_keys
 from fleetsim.settings import Settings
@@ -104,54 +95,48 @@ class FedCorSelector(ConfiguredSelector[FedCorSettings]):
 
     needs_losses = True
     needs_probes = True
-    state_fields = (
-        Column("points", np.float64),
-        Column("alpha", np.float64),
-        Column("changes", np.float64),
-        Column("changed_in", np.int64),
-        Column("loss", np.float64),
-        Scalar("is_new_model", bool),
-    )
+    state_fields = ("_points", "_alpha", "_changes", "_changed_in", "_loss", "_is_new_model")
 
     def _begin(self, fleet: FleetView) -> None:
         self._weights = fleet.num_samples / fleet.num_samples.sum()
         generator = rng.stream(fleet.seed, "select/fedcor/points")
         normals = generator.standard_normal((self._settings.dimensions, self._size))
-        self._points = initial_points(normals)
+        self._points = correlation_fit.initial_points(normals)
         self._alpha = np.ones(self._size)
         self._changes = np.empty((0, self._size))
         self._changed_in: IntArray = np.empty(0, dtype=np.int64)
         self._loss: FloatArray = np.full(self._size, np.nan)
         self._is_new_model = False
-        self._awaits: Literal["loss", "models", "shadow loss", "nothing"] = "nothing"
         self._asked_in = 0
-        self._num_read = 0
 
-    def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
-        """Return the requests of the next step of a round, as the module describes them."""
-        if view.stage == 0:
-            self._awaits = "nothing"
-            is_done = self._asked_in == view.round or view.candidates.size == 0
-            num_finished, settings = view.round - 1, self._settings
-            is_warm_up = num_finished <= settings.warm_up_rounds
-            if is_done or not (is_warm_up or num_finished % settings.interval_rounds == 0):
-                return ()
-            self._asked_in = view.round
-            self._awaits = "loss"
-            self._num_read = len(view.reports)
-            return probing.evaluations(view.candidates)
-        fresh = view.reports[self._num_read :]
-        self._num_read = len(view.reports)
-        if self._awaits == "loss":
-            return self._take_losses(view, probing.losses(fresh, self._size))
-        if self._awaits == "models":
-            return self._show_shadow(view, fresh)
-        if self._awaits == "shadow loss":
-            self._awaits = "nothing"
-            self._note(probing.losses(fresh, self._size), view.round - 1)
-            self._fit(view.round - 1, self._settings.fit_steps)
-            self._forget(view.round - 1)
-        return ()
+    def _stages(self, view: RoundView) -> Stages:
+        """Ask for losses; then, in a shadow round, for trainings and losses of their model."""
+        num_finished, settings = view.round - 1, self._settings
+        is_warm_up = num_finished <= settings.warm_up_rounds
+        is_done = self._asked_in == view.round or view.candidates.size == 0
+        if is_done or not (is_warm_up or num_finished % settings.interval_rounds == 0):
+            return
+        self._asked_in = view.round
+        view, answers = yield probing.evaluations(view.candidates)
+        loss = probing.losses(answers, self._size)
+        if is_warm_up and self._is_new_model:
+            self._note(loss, num_finished)
+        self._loss = loss
+        if is_warm_up:
+            self._is_new_model = False
+            if num_finished == settings.warm_up_rounds:
+                self._fit_warm_up(num_finished)
+            return
+        generator = rng.stream(self._fleet.seed, "select/fedcor/shadow", view.round)
+        exponentials = generator.standard_exponential(self._size)
+        chosen = random_clients(self._answered(view), self._fleet.cohort, exponentials)
+        view, answers = yield probing.requests(chosen, self._fleet.training)
+        model = probing.average_model(answers)
+        if model is not None:
+            _, answers = yield probing.evaluations(self._answered(view), parameters=model)
+            self._note(probing.losses(answers, self._size), num_finished)
+            self._fit(num_finished, settings.fit_steps)
+            self._forget(num_finished)
 
     def select(self, view: RoundView) -> IntArray:
         """Choose uniformly in the warm-up, by score afterwards."""
@@ -176,37 +161,9 @@ class FedCorSelector(ConfiguredSelector[FedCorSettings]):
             self._alpha = annealed(self._alpha, outcome.selected, self._settings.annealing)
         self._is_new_model |= outcome.aggregated
 
-    def _take_losses(self, view: RoundView, loss: FloatArray) -> Sequence[ProbeRequest]:
-        """Store the losses of the present model; in a shadow round request trainings."""
-        num_finished = view.round - 1
-        if num_finished > self._settings.warm_up_rounds:
-            self._loss = loss
-            return self._train_shadow(view)
-        self._awaits = "nothing"
-        if self._is_new_model:
-            self._note(loss, num_finished)
-        self._loss = loss
-        self._is_new_model = False
-        if num_finished == self._settings.warm_up_rounds:
-            self._fit_warm_up(num_finished)
-        return ()
-
-    def _train_shadow(self, view: RoundView) -> Sequence[ProbeRequest]:
-        self._awaits = "models"
-        answered = view.candidates[~np.isnan(self._loss[view.candidates])]
-        generator = rng.stream(self._fleet.seed, "select/fedcor/shadow", view.round)
-        exponentials = generator.standard_exponential(self._size)
-        chosen = random_clients(answered, self._fleet.cohort, exponentials)
-        return probing.requests(chosen, self._fleet.training)
-
-    def _show_shadow(self, view: RoundView, reports: Iterable[Report]) -> Sequence[ProbeRequest]:
-        self._awaits = "nothing"
-        model = probing.average_model(reports)
-        if model is None:
-            return ()
-        self._awaits = "shadow loss"
-        answered = view.candidates[~np.isnan(self._loss[view.candidates])]
-        return probing.evaluations(answered, parameters=model)
+    def _answered(self, view: RoundView) -> IntArray:
+        """Return the candidates whose loss under the present model is known."""
+        return view.candidates[~np.isnan(self._loss[view.candidates])]
 
     def _note(self, loss: FloatArray, num_finished: int) -> None:
         change = loss - self._loss
@@ -227,13 +184,13 @@ class FedCorSelector(ConfiguredSelector[FedCorSettings]):
         settings = self._settings
         self._alpha = np.ones(self._size)
         is_known = self._changed_in <= round_
-        is_known &= remembered(self._changed_in, round_, settings.history_rounds)
+        is_known &= correlation_fit.remembered(self._changed_in, round_, settings.history_rounds)
         changes, ages = self._changes[is_known], round_ - self._changed_in[is_known]
         mean = None
         if settings.mean == "observed":
-            mean = mean_changes(changes, ages, settings.discount)
+            mean = correlation_fit.mean_changes(changes, ages, settings.discount)
         if ages.size:
-            self._points = fitted(
+            self._points = correlation_fit.fitted(
                 self._points,
                 changes,
                 ages,
@@ -245,5 +202,7 @@ class FedCorSelector(ConfiguredSelector[FedCorSettings]):
             )
 
     def _forget(self, round_: int) -> None:
-        is_kept = remembered(self._changed_in, round_, self._settings.history_rounds)
+        is_kept = correlation_fit.remembered(
+            self._changed_in, round_, self._settings.history_rounds
+        )
         self._changes, self._changed_in = self._changes[is_kept], self._changed_in[is_kept]

@@ -10,7 +10,6 @@ and C = 0.1 are from memory of its experiments with 1000 clients.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import ClassVar, Literal
 
@@ -18,12 +17,12 @@ import numpy as np
 from pydantic import Field
 
 from fleetsim import rng
-from fleetsim.contracts import FleetView, IntArray, ProbeRequest, RoundView
+from fleetsim.contracts import FleetView, IntArray, RoundView
 from fleetsim.fleet.devices.compute import num_trained
 from fleetsim.schema.ranges import Clients, DelayS, DurationS, PositiveFraction
 from fleetsim.selectors import probing
 from fleetsim.selectors.baselines.uniform import random_clients
-from fleetsim.selectors.configured_selector import ConfiguredSelector
+from fleetsim.selectors.configured_selector import ConfiguredSelector, Stages
 from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.selectors.fedcs.equations import num_asked, pack
 from fleetsim.selectors.tie_breaking import TieRule, tie_keys
@@ -73,31 +72,25 @@ class FedCSSelector(ConfiguredSelector[FedCSSettings]):
         self._num_trained = num_trained(fleet.training, fleet.num_samples, fleet.batching)
         self._payload_bit = fleet.payload_byte * BIT_PER_BYTE
 
-    def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
+    def _stages(self, view: RoundView) -> Stages:
         """Ask random candidates for their resources, once for each choice."""
-        if view.stage > 0:
-            return ()
         num = num_asked(self._size, self._settings.asked_fraction)
-        return probing.resource_requests(self._drawn(view, num), _ANSWER_BYTE)
+        yield probing.resource_requests(self._drawn(view, num), _ANSWER_BYTE)
 
     def select(self, view: RoundView) -> IntArray:
         """Return the clients that fit into the round, in the order of the packing."""
-        rates = {
-            client: (reported.down_bit_per_s, reported.up_bit_per_s, reported.samples_per_s)
-            for client, reported in probing.resources(view.reports).items()
-        }
+        clients, told = probing.resources(view.reports)
+        rates = np.stack([told["down_bit_per_s"], told["up_bit_per_s"], told["samples_per_s"]])
         # With a link and some processor at this moment.
-        able = sorted(client for client, of_client in rates.items() if min(of_client) > 0.0)
-        answered = np.array(able, dtype=np.int64)
-        present = answered[np.isin(answered, view.candidates)]
+        is_able = (rates > 0.0).all(axis=0) & np.isin(clients, view.candidates)
+        able = np.flatnonzero(is_able)[np.argsort(clients[is_able])]
+        present = clients[able]
         limit = self._settings.max_clients
         max_clients = view.wanted if limit is None else min(limit, view.wanted)
         if present.size == 0:
             return self._drawn(view, max_clients)
         generator = rng.stream(self._fleet.seed, "select/fedcs/ties", view.round)
-        down_bit_per_s, up_bit_per_s, samples_per_s = np.array(
-            [rates[client] for client in present.tolist()]
-        ).T
+        down_bit_per_s, up_bit_per_s, samples_per_s = rates[:, able]
         fitting = partial(
             pack,
             self._payload_bit / down_bit_per_s,

@@ -25,11 +25,12 @@ from torch import Tensor
 
 from fleetsim import rng
 from fleetsim.contracts import FloatArray, IntArray, State
+from fleetsim.contracts.recording import joined, part_of
 from fleetsim.selectors.fedgcs import network as networks
 from fleetsim.selectors.fedgcs.network import Network, Widths
 from fleetsim.selectors.fedgcs.records import ScoreScale, SelectionRecords
 from fleetsim.selectors.fedgcs.settings import FedGCSKeys
-from fleetsim.selectors.learned_weights import part_of, require_finite
+from fleetsim.selectors.learned_weights import require_finite
 
 OnProgress = Callable[[int, int], None]
 """Receiver of the finished and the planned epochs."""
@@ -37,7 +38,7 @@ _MOST_LOGITS = 1 << 23
 """Numbers in the largest array of an SGD step; longer batches are computed in parts."""
 _MAX_NORM = 5.0
 """Norm to which longer gradients are shortened."""
-_NETWORK = "network/"
+_NETWORK = "network"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,7 +96,7 @@ def fit(
             facts |= {f"control_{name}": chance[name] for name in ("kendall", "spearman")}
     if on_progress is not None:
         on_progress(planned, planned)
-    weights = {f"{_NETWORK}{name}": array for name, array in real.network.arrays().items()}
+    weights = joined({_NETWORK: real.network.arrays()})
     require_finite("fedgcs", weights)
     return Fitted(weights | {"known": clients} | records.state(), facts)
 

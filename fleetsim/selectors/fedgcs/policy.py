@@ -23,8 +23,11 @@ if TYPE_CHECKING:
 class Policy:
     """Records, and the networks if there has been a fit."""
 
-    def __init__(self, arrays: State | None = None) -> None:
-        given = arrays or {}
+    def __init__(self, state: State | None = None) -> None:
+        self.restore(state or {})
+
+    def restore(self, given: State) -> None:
+        """Replace networks and records by a copy of what `state` returned."""
         self.records: SelectionRecords = (
             SelectionRecords.restored(given) if "records/sizes" in given else NO_RECORDS
         )
@@ -37,7 +40,7 @@ class Policy:
         """Networks and the clients that they know; empty before a fit."""
         self._network: tuple[Network, IntArray] | None = None
 
-    def arrays(self) -> State:
+    def state(self) -> State:
         """Return copies of networks and records."""
         weights = {name: array.copy() for name, array in self.weights.items()}
         return weights | self.records.state()

@@ -25,19 +25,21 @@ from fleetsim.contracts import (
     State,
 )
 from fleetsim.errors import ScenarioError
-from fleetsim.selectors.configured_selector import SelectorWithDiagnostics, known
-from fleetsim.selectors.declared_state import Column, Scalar
+from fleetsim.selectors.configured_selector import ConfiguredSelector, known
+from fleetsim.selectors.demands import require_validation
 from fleetsim.selectors.fedgcs.policy import Policy, require_form
 from fleetsim.selectors.fedgcs.records import NO_RECORDS, ScoreScale, SelectionRecords
 from fleetsim.selectors.fedgcs.settings import FedGCSKeys
 from fleetsim.selectors.fedgcs.surrogate import surrogate_records
 from fleetsim.selectors.learned_weights import weights_for
 from fleetsim.selectors.probing import accuracy_of
-from fleetsim.selectors.requirements import require_validation
 from fleetsim.selectors.tie_breaking import best
 
 if TYPE_CHECKING:
     from fleetsim.selectors.fedgcs.proposals import Proposals
+
+
+_OF_THE_RUN = ("num_since_fit", "wanted", "accuracy")
 
 
 class FedGCSSettings(FedGCSKeys):
@@ -48,21 +50,16 @@ class FedGCSSettings(FedGCSKeys):
         return FedGCSSelector(self)
 
 
-class FedGCSSelector(SelectorWithDiagnostics[FedGCSSettings]):
+class FedGCSSelector(ConfiguredSelector[FedGCSSettings]):
     """Selector with records, networks, and columns over the fleet [N] for surrogate records.
 
     `_scale` is the `ScoreScale` of the networks; it is empty without any, and for surrogates.
     """
 
+    state_parts = ("_policy",)
     state_fields = (
-        Scalar("num_fits", int),
-        Scalar("num_since_fit", int),
-        Scalar("wanted", int),
-        Scalar("accuracy", float),
-        Column("utility", np.float64),
-        Column("duration_s", np.float64),
-        Column("energy_j", np.float64),
-        Column("scale", np.float64),
+        *("_num_fits", "_num_since_fit", "_wanted", "_accuracy", "_utility", "_duration_s"),
+        *("_energy_j", "_scale"),
     )
 
     def __init__(self, settings: FedGCSSettings) -> None:
@@ -136,29 +133,18 @@ class FedGCSSelector(SelectorWithDiagnostics[FedGCSSettings]):
         if self._num_since_fit >= due:
             self._fit()
 
-    def state(self) -> State:
-        """Return the declared state, the records and the networks."""
-        return super().state() | self._policy.arrays()
-
-    def restore(self, state: State) -> None:
-        """Replace the state by a copy of what `state` returned."""
-        super().restore(state)
-        self._policy = Policy(state)
-
     def learned(self) -> State:
         """Return records, networks, what is known of clients, and the number of fits."""
-        of_the_run = ("num_since_fit", "wanted", "accuracy")
-        kept = {name: x for name, x in super().state().items() if name not in of_the_run}
-        return kept | self._policy.arrays()
+        return {name: array for name, array in self.state().items() if name not in _OF_THE_RUN}
 
     def take_up(self, learned: State) -> None:
         """Continue from what `learned` returned."""
-        super().restore(super().state() | learned)
-        self._policy = Policy(learned)
+        of_the_run = {name: array for name, array in self.state().items() if name in _OF_THE_RUN}
+        self.restore(of_the_run | learned)
 
     def policy(self) -> State:
         """Return networks and records."""
-        return self._policy.arrays()
+        return self._policy.state()
 
     def _proposed(self, view: RoundView, generator: np.random.Generator) -> IntArray:
         """Return the best proposal of candidates; empty if there is none."""

@@ -11,7 +11,6 @@ Source: Chen, Tavallaie, Hambali, Zandavi, Haddadi, Lane, Guo, Zomaya, arXiv 231
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -23,33 +22,16 @@ from fleetsim.contracts import (
     FloatArray,
     IntArray,
     Parameters,
-    ProbeRequest,
     Report,
     RoundView,
-    Work,
-    WorkKind,
 )
 from fleetsim.schema.ranges import Gain, PositiveFraction, Rounds
 from fleetsim.selectors import probing
-from fleetsim.selectors.baselines.fixed import available_in_order
-from fleetsim.selectors.configured_selector import ConfiguredSelector
-from fleetsim.selectors.declared_state import Column
+from fleetsim.selectors.configured_selector import ConfiguredSelector, Stages
 from fleetsim.selectors.demands import Demand, Demands
-from fleetsim.selectors.fedgra.equations import (
-    Mapping,
-    Overflow,
-    Reset,
-    Weighting,
-    choose,
-    fairness_after,
-    free_capacity,
-    grey_relational_grades,
-    is_selection_round,
-    loss_metric,
-    smoothed,
-    weight_divergence,
-)
-from fleetsim.selectors.tie_breaking import TieRule, tie_keys
+from fleetsim.selectors.fedgra import equations
+from fleetsim.selectors.fedgra.equations import Mapping, Overflow, Reset, Weighting
+from fleetsim.selectors.tie_breaking import TieRule, available_in_order, tie_keys
 from fleetsim.settings import Settings
 
 _SCALAR_BYTE = 8
@@ -103,13 +85,7 @@ class FedGRASelector(ConfiguredSelector[FedGRASettings]):
 
     needs_losses = True
     needs_probes = True
-    state_fields = (
-        Column("fairness", np.float64),
-        Column("is_forced", np.bool_),
-        Column("power", np.float64),
-        Column("memory", np.float64),
-        Column("set", np.int64),
-    )
+    state_fields = ("_fairness", "_is_forced", "_power", "_memory", "_set")
 
     def _begin(self, fleet: FleetView) -> None:
         self._fairness: FloatArray = np.ones(self._size)
@@ -119,18 +95,16 @@ class FedGRASelector(ConfiguredSelector[FedGRASettings]):
         self._set: IntArray = np.empty(0, dtype=np.int64)
         self._is_choosing = False
 
-    def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
+    def _stages(self, view: RoundView) -> Stages:
         """Ask every candidate when a selection is due."""
-        if view.stage > 0:
-            return ()
-        is_due = is_selection_round(view.round, self._settings.every_rounds)
+        is_due = equations.is_selection_round(view.round, self._settings.every_rounds)
         self._is_choosing = is_due or not np.isin(self._set, view.candidates).any()
         if not self._is_choosing:
-            return ()
+            return
         is_server = self._settings.divergence_at == "server"
-        return probing.requests(
+        yield probing.requests(
             view.candidates,
-            Work(WorkKind.TRAIN, epochs=1),
+            probing.ONE_EPOCH,
             upload_byte=(3 if is_server else 4) * _SCALAR_BYTE,
             uploads_vector=is_server,
             asks_resources=True,
@@ -149,7 +123,7 @@ class FedGRASelector(ConfiguredSelector[FedGRASettings]):
         generator = rng.stream(self._fleet.seed, "select/fedgra", view.round)
         keys = tie_keys(settings.ties, self._size, generator)
         num = self._fleet.cohort if settings.overflow == "printed" else view.wanted
-        places = choose(
+        places = equations.choose(
             grade,
             self._fairness[present],
             self._is_forced[present],
@@ -160,7 +134,7 @@ class FedGRASelector(ConfiguredSelector[FedGRASettings]):
         chosen = present[places][: view.wanted]
         if chosen.size:
             self._set = chosen
-            self._fairness, self._is_forced = fairness_after(
+            self._fairness, self._is_forced = equations.fairness_after(
                 self._fairness,
                 self._mask(chosen),
                 increment=settings.fairness_increment,
@@ -185,12 +159,12 @@ class FedGRASelector(ConfiguredSelector[FedGRASettings]):
         whole = answers[np.isfinite(answers[:, 1:3]).all(axis=1)]
         loss, moved_by, flop_per_s, load, free_memory_byte = whole[:, 1:].T
         clients, theta = whole[:, 0].astype(np.int64), self._settings.smoothing
-        power = free_capacity(flop_per_s, load)
-        self._power[clients] = smoothed(power, self._power[clients], theta)
-        self._memory[clients] = smoothed(free_memory_byte, self._memory[clients], theta)
-        losses = loss_metric(loss[:, np.newaxis])
+        power = equations.free_capacity(flop_per_s, load)
+        self._power[clients] = equations.smoothed(power, self._power[clients], theta)
+        self._memory[clients] = equations.smoothed(free_memory_byte, self._memory[clients], theta)
+        losses = equations.loss_metric(loss[:, np.newaxis])
         metrics = [losses, moved_by, self._power[clients], self._memory[clients]]
-        return clients, grey_relational_grades(
+        return clients, equations.grey_relational_grades(
             np.column_stack(metrics),
             rho=self._settings.distinguishing,
             weighting=self._settings.weighting,
@@ -201,5 +175,5 @@ class FedGRASelector(ConfiguredSelector[FedGRASettings]):
 def _divergence(report: Report, base: Parameters) -> float:
     """Return the distance of a client's model from the one sent to it; NaN if not reported."""
     if report.vector is not None:
-        return float(weight_divergence(base, [report.vector])[0])
+        return float(equations.weight_divergence(base, [report.vector])[0])
     return math.nan if report.update_norm is None else report.update_norm

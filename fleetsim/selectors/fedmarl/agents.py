@@ -12,6 +12,7 @@ import numpy as np
 
 from fleetsim import rng
 from fleetsim.contracts import FloatArray, State
+from fleetsim.contracts.recording import joined, part_of
 from fleetsim.errors import ScenarioError
 from fleetsim.selectors.fedmarl.equations import Floats32, action_values, team_target
 from fleetsim.selectors.fedmarl.observations import (
@@ -22,10 +23,9 @@ from fleetsim.selectors.fedmarl.observations import (
     transitions_of,
 )
 from fleetsim.selectors.fedmarl.settings import FedMarlKeys
-from fleetsim.selectors.learned_weights import part_of, require_finite
+from fleetsim.selectors.learned_weights import require_finite
 
 _ACTIONS = 2
-_NETWORK, _TARGET, _ADAM = "network/", "target/", "adam/"
 
 
 def first_network(seed: int, hidden: int) -> dict[str, Floats32]:
@@ -55,7 +55,7 @@ def checked_network(arrays: State, hidden: int) -> dict[str, Floats32]:
             f"server.selector.hidden: the weights have {arrays['hidden/bias'].size} hidden units,"
             f" not {hidden}; set hidden to that number"
         )
-    if given != shapes or not all(np.isfinite(array).all() for array in arrays.values()):
+    if given != shapes:
         raise ScenarioError(
             "server.selector.weights: these are no finite weights of agents with"
             f" {NUM_FEATURES} inputs and {_ACTIONS} actions; train with `fleetsim selector train"
@@ -129,10 +129,8 @@ class Agents:
 
     def state(self) -> State:
         """Return copies of everything learned."""
-        parts = ((_NETWORK, self._network), (_TARGET, self._target), (_ADAM, self._moments))
-        state: State = {
-            prefix + name: array.copy() for prefix, part in parts for name, array in part.items()
-        }
+        parts = {"network": self._network, "target": self._target, "adam": self._moments}
+        state: State = {name: array.copy() for name, array in joined(parts).items()}
         counts = (self._num_steps, self._num_rounds, self.num_choices)
         return state | state_of(self.replay) | {"counts": np.array(counts, dtype=np.int64)}
 
@@ -140,7 +138,7 @@ class Agents:
         """Replace everything by what `state` returned."""
         self._network, self._target, self._moments = (
             {name: np.array(array, dtype=np.float32) for name, array in part_of(state, one).items()}
-            for one in (_NETWORK, _TARGET, _ADAM)
+            for one in ("network", "target", "adam")
         )
         self._num_steps, self._num_rounds, self.num_choices = state["counts"].tolist()
         self.replay.clear()

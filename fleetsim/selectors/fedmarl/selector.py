@@ -22,26 +22,22 @@ from fleetsim.contracts import (
     FleetView,
     FloatArray,
     IntArray,
-    ProbeRequest,
     Purpose,
     Report,
     RoundOutcome,
     RoundView,
     State,
-    Work,
-    WorkKind,
 )
 from fleetsim.errors import ScenarioError
 from fleetsim.selectors import learned_weights, probing
 from fleetsim.selectors.baselines.uniform import random_clients
-from fleetsim.selectors.configured_selector import SelectorWithDiagnostics, known
-from fleetsim.selectors.declared_state import Column, Scalar
+from fleetsim.selectors.configured_selector import ConfiguredSelector, Stages, known
+from fleetsim.selectors.demands import require_validation
 from fleetsim.selectors.fedmarl import equations
 from fleetsim.selectors.fedmarl.agents import Agents, checked_network, first_network
 from fleetsim.selectors.fedmarl.equations import Floats32
 from fleetsim.selectors.fedmarl.observations import NO_STATES, Transition, agent_states
 from fleetsim.selectors.fedmarl.settings import FedMarlKeys
-from fleetsim.selectors.requirements import require_validation
 from fleetsim.selectors.tie_breaking import best, tie_keys
 
 _SCALAR_BYTE = 8
@@ -68,7 +64,7 @@ class Choice:
     """Last report of each client that was asked, whether it answered or not [p]."""
 
 
-class FedMarlSelector(SelectorWithDiagnostics[FedMarlSettings]):
+class FedMarlSelector(ConfiguredSelector[FedMarlSettings]):
     """Selector with columns over the fleet [N] and a team of agents.
 
     `_last_states`, `_last_continues` and `_last_reward` are of the round before. They become a
@@ -80,12 +76,8 @@ class FedMarlSelector(SelectorWithDiagnostics[FedMarlSettings]):
     needs_probes = True
     state_parts = ("_agents",)
     state_fields = (
-        Column("upload_s", np.float64),
-        Column("num_uploads", np.int64),
-        Scalar("accuracy", float),
-        Column("last_states", np.float32),
-        Column("last_continues", np.bool_),
-        Scalar("last_reward", float),
+        *("_upload_s", "_num_uploads", "_accuracy", "_last_states"),
+        *("_last_continues", "_last_reward"),
     )
 
     def _begin(self, fleet: FleetView) -> None:
@@ -113,13 +105,12 @@ class FedMarlSelector(SelectorWithDiagnostics[FedMarlSettings]):
         self._last_continues: BoolArray = np.empty(0, dtype=np.bool_)
         self._last_reward = 0.0
 
-    def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
+    def _stages(self, view: RoundView) -> Stages:
         """Ask the candidates of the round to train for an epoch."""
-        if view.stage > 0:
-            return ()
         self._asked = self._drawn(view)
-        work = Work(WorkKind.TRAIN, epochs=1)
-        return probing.requests(self._asked, work, upload_byte=_SCALAR_BYTE, uploads_vector=False)
+        yield probing.requests(
+            self._asked, probing.ONE_EPOCH, upload_byte=_SCALAR_BYTE, uploads_vector=False
+        )
 
     def select(self, view: RoundView) -> IntArray | Cohort:
         """Return the clients that continue, by the differences of their agents' values."""

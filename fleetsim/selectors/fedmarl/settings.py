@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from fleetsim.schema.key_conditions import beside, by_key
+from fleetsim.schema.key_conditions import beside
 from fleetsim.schema.ranges import Clients, NetworkRate, Rounds, Samples, Severity, Steps, Weight
 from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.selectors.tie_breaking import TieRule
@@ -16,19 +16,13 @@ _LEARNS = beside("learning", True)
 class FedMarlKeys(Settings):
     """Keys of FedMarl: candidates, network, reward, learning, exploration."""
 
-    acts_if = by_key(
-        accuracy_weight=_LEARNS,
-        latency_weight=_LEARNS,
-        traffic_weight=_LEARNS,
-        discount=_LEARNS,
-        exploration=_LEARNS,
-        exploration_end=_LEARNS,
-        exploration_decay_rounds=_LEARNS,
-        learning_rate=_LEARNS,
-        batch_size=_LEARNS,
-        steps_per_round=_LEARNS,
-        sync_every_rounds=_LEARNS,
-        replay_capacity=_LEARNS,
+    acts_if = dict.fromkeys(
+        (
+            *("accuracy_weight", "latency_weight", "traffic_weight", "discount"),
+            *("exploration", "exploration_end", "exploration_decay_rounds", "learning_rate"),
+            *("batch_size", "steps_per_round", "sync_every_rounds", "replay_capacity"),
+        ),
+        _LEARNS,
     )
 
     demands: ClassVar[Demands] = {

@@ -16,8 +16,7 @@ Source: Na, Liang, Yiu, arXiv 2403.17833, equations (1) to (8), Algorithm 1; no 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -32,32 +31,15 @@ from fleetsim.contracts import (
     ProbeRequest,
     RoundOutcome,
     RoundView,
-    State,
-    Work,
     WorkKind,
 )
 from fleetsim.errors import ScenarioError
 from fleetsim.schema.ranges import Samples, Weight
-from fleetsim.selectors.configured_selector import ConfiguredSelector
-from fleetsim.selectors.declared_state import Column, Scalar
-from fleetsim.selectors.demands import Demand, Demands
-from fleetsim.selectors.gpfl.equations import (
-    Adjustment,
-    PlayCount,
-    RewardMean,
-    client_vector,
-    confidence_bound,
-    direction,
-    exploration_weight,
-    first_scores,
-    gradient_projection,
-    normalised,
-    num_plays,
-    reward_factor,
-    rewards,
-    with_rewards,
-)
-from fleetsim.selectors.requirements import require_validation
+from fleetsim.selectors import probing
+from fleetsim.selectors.configured_selector import ConfiguredSelector, Stages
+from fleetsim.selectors.demands import Demand, Demands, require_validation
+from fleetsim.selectors.gpfl import equations
+from fleetsim.selectors.gpfl.equations import Adjustment, PlayCount, RewardMean
 from fleetsim.selectors.tie_breaking import TieRule, best, tie_keys
 from fleetsim.settings import Settings
 
@@ -98,44 +80,15 @@ class GPFLSettings(Settings):
         return GPFLSelector(self)
 
 
-class _PendingRound(NamedTuple):
-    """Round whose gradients are still to be requested."""
-
-    clients: IntArray
-    """Ids of the clients that delivered [k]."""
-    models: Parameters
-    """Model that each of them trained and still has [k, P]."""
-    factor: float
-    """Factor of (8)."""
-    is_aggregated: bool
-
-    def state(self) -> State:
-        """Return copies of the fields by name."""
-        return {f"pending/{name}": np.array(value) for name, value in self._asdict().items()}
-
-    @classmethod
-    def restored(cls, state: State) -> _PendingRound:
-        """Return the round that `state` described."""
-        fields: list[Any] = [np.array(state[f"pending/{name}"]) for name in cls._fields]
-        clients, models, factor, is_aggregated = fields
-        return cls(clients, models, float(factor), bool(is_aggregated))
-
-
 class GPFLSelector(ConfiguredSelector[GPFLSettings]):
     """Selector with columns over the fleet [N]; the projection is NaN before an answer."""
 
     needs_losses = True
     needs_probes = True
     state_fields = (
-        Scalar("num_rounds", int),
-        Column("was_asked", np.bool_),
-        Column("projection", np.float64),
-        Column("num_pulls", np.int64),
-        Column("reward_sum", np.float64),
-        Column("num_rewards", np.int64),
-        Column("direction", np.float64),
-        Scalar("accuracy", float),
-        Scalar("loss", float),
+        *("_num_rounds", "_was_asked", "_projection", "_num_pulls", "_reward_sum"),
+        *("_num_rewards", "_direction", "_accuracy", "_loss", "_pending_clients"),
+        *("_pending_models", "_pending_factor", "_is_pending_aggregated"),
     )
 
     def _begin(self, fleet: FleetView) -> None:
@@ -155,37 +108,48 @@ class GPFLSelector(ConfiguredSelector[GPFLSettings]):
         self._num_rewards: IntArray = np.zeros(self._size, dtype=np.int64)
         self._direction: FloatArray = np.empty(0)
         self._accuracy, self._loss = _accuracy_and_loss(fleet.validation)
-        self._pending: _PendingRound | None = None
+        self._forget_pending()
 
-    def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
+    def _forget_pending(self) -> None:
+        """Begin without a round whose gradients are still to be requested."""
+        self._pending_clients = np.empty(0, dtype=np.int64)
+        """Ids of the clients that delivered in it [k]."""
+        self._pending_models: Parameters = np.empty((0, 0), dtype=np.float32)
+        """Model that each of them trained and still has [k, P]."""
+        self._pending_factor, self._is_pending_aggregated = math.nan, False
+        """Factor of (8), NaN without such a round, and whether it was aggregated."""
+
+    def _stages(self, view: RoundView) -> Stages:
         """Ask for gradients: of each candidate once, and of pending models."""
-        if view.stage > 0:
-            return ()
         is_new = ~self._was_asked[view.candidates]
         self._was_asked[view.candidates] = True
-        size_of = dict(zip(view.candidates.tolist(), view.num_samples.tolist(), strict=True))
+        works = {
+            client: probing.batch_work(WorkKind.GRADIENT, self._settings.initial_batch, size)
+            for client, size in zip(
+                view.candidates.tolist(), view.num_samples.tolist(), strict=True
+            )
+        }
         requests = [
-            ProbeRequest(client=client, work=self._work(size_of[client]))
-            for client in view.candidates[is_new].tolist()
+            ProbeRequest(client, works[client]) for client in view.candidates[is_new].tolist()
         ]
-        if self._pending is None:
-            return requests
-        return requests + [
-            ProbeRequest(
-                client=client, work=self._work(size_of[client]), needs_model=False, parameters=model
-            )
-            for client, model in zip(
-                self._pending.clients.tolist(), self._pending.models, strict=True
-            )
-            if client in size_of
+        pending = zip(self._pending_clients.tolist(), self._pending_models, strict=True)
+        requests += [
+            ProbeRequest(client, works[client], needs_model=False, parameters=model)
+            for client, model in pending
+            if client in works
         ]
+        yield requests
 
     def select(self, view: RoundView) -> IntArray:
         """Return the largest projections in round 1, then the largest bounds."""
         if view.learning_rate is not None:
             self._learning_rate = view.learning_rate
         self._take_in(view)
-        scores = first_scores(self._projection) if self._num_rounds == 0 else self._bounds(view)
+        scores = (
+            equations.first_scores(self._projection)
+            if self._num_rounds == 0
+            else self._bounds(view)
+        )
         generator = rng.stream(self._fleet.seed, "select/gpfl", view.round)
         keys = tie_keys(self._settings.ties, self._size, generator)
         present = view.candidates
@@ -204,34 +168,18 @@ class GPFLSelector(ConfiguredSelector[GPFLSettings]):
             if report.is_delivered and report.base is not None and report.vector is not None
         ]
         if self._settings.vector == "last_gradient":
+            clients = [client for client, _, _ in delivered]
             models = [model for _, _, model in delivered]
-            self._pending = _PendingRound(
-                clients=np.array([client for client, _, _ in delivered], dtype=np.int64),
-                models=np.stack(models) if models else np.empty((0, 0), dtype=np.float32),
-                factor=factor,
-                is_aggregated=outcome.aggregated,
-            )
+            self._pending_clients = np.array(clients, dtype=np.int64)
+            self._pending_models = np.stack(models) if models else self._pending_models
+            self._pending_factor, self._is_pending_aggregated = factor, outcome.aggregated
             return
         rate, vector = self._learning_rate, self._settings.vector
         vectors = {
-            client: client_vector(base, model, rate, vector) for client, base, model in delivered
+            client: equations.client_vector(base, model, rate, vector)
+            for client, base, model in delivered
         }
         self._learn(vectors, factor, is_aggregated=outcome.aggregated)
-
-    def state(self) -> State:
-        """Return the declared state and the pending round."""
-        return super().state() | ({} if self._pending is None else self._pending.state())
-
-    def restore(self, state: State) -> None:
-        """Replace the state by a copy of what `state` returned."""
-        super().restore(state)
-        self._pending = _PendingRound.restored(state) if "pending/clients" in state else None
-
-    def _work(self, num_samples: int) -> Work:
-        batch = self._settings.initial_batch
-        return Work(
-            WorkKind.GRADIENT, num_samples=None if batch is None else min(batch, num_samples)
-        )
 
     def _take_in(self, view: RoundView) -> None:
         """Learn from gradients of the pending round, then from those of new clients."""
@@ -241,10 +189,11 @@ class GPFLSelector(ConfiguredSelector[GPFLSettings]):
             for report in view.reports
             if report.is_delivered and report.vector is not None
         }
-        if self._pending is not None:
-            pending, self._pending = self._pending, None
-            of_pending = {c: vectors.pop(c) for c in pending.clients.tolist() if c in vectors}
-            self._learn(of_pending, pending.factor, is_aggregated=pending.is_aggregated)
+        if not math.isnan(self._pending_factor):
+            clients = self._pending_clients.tolist()
+            of_pending = {c: vectors.pop(c) for c in clients if c in vectors}
+            self._learn(of_pending, self._pending_factor, is_aggregated=self._is_pending_aggregated)
+            self._forget_pending()
         vectors = {c: vector for c, vector in vectors.items() if math.isnan(self._projection[c])}
         newcomers = self._project(vectors)
         self._num_pulls[newcomers] += 1
@@ -258,7 +207,7 @@ class GPFLSelector(ConfiguredSelector[GPFLSettings]):
         self._num_pulls[delivered] += 1
         self._reward(self._mask(delivered), factor, self._settings.mean)
         if is_aggregated and vectors:
-            self._direction = direction(list(vectors.values()))
+            self._direction = equations.direction(list(vectors.values()))
 
     def _project(self, vectors: dict[int, FloatArray]) -> IntArray:
         """Store projections; return the ids of clients with a finite vector, dropping others."""
@@ -267,25 +216,27 @@ class GPFLSelector(ConfiguredSelector[GPFLSettings]):
         ]:
             del vectors[client]
         if vectors and self._direction.size == 0:
-            self._direction = direction(list(vectors.values()))
+            self._direction = equations.direction(list(vectors.values()))
         clients = np.array(list(vectors), dtype=np.int64)
-        self._projection[clients] = gradient_projection(vectors.values(), self._direction)
+        self._projection[clients] = equations.gradient_projection(vectors.values(), self._direction)
         return clients
 
     def _reward(self, is_observed: BoolArray, factor: float, mean: RewardMean) -> None:
-        reward = rewards(normalised(self._projection), is_observed, factor)
-        self._reward_sum, self._num_rewards = with_rewards(
+        reward = equations.rewards(equations.normalised(self._projection), is_observed, factor)
+        self._reward_sum, self._num_rewards = equations.with_rewards(
             self._reward_sum, self._num_rewards, reward, is_observed, mean
         )
 
     def _bounds(self, view: RoundView) -> FloatArray:
         rounds_gone = view.round - 1
-        return confidence_bound(
+        return equations.confidence_bound(
             self._reward_sum,
             self._num_rewards,
             self._num_pulls,
-            exploration_weight(rounds_gone, self._planned_rounds, self._settings.exploration),
-            num_plays(self._num_pulls, rounds_gone, self._settings.plays),
+            equations.exploration_weight(
+                rounds_gone, self._planned_rounds, self._settings.exploration
+            ),
+            equations.num_plays(self._num_pulls, rounds_gone, self._settings.plays),
         )
 
     def _factor(self, now: Evaluation | None) -> float:
@@ -293,7 +244,9 @@ class GPFLSelector(ConfiguredSelector[GPFLSettings]):
         accuracy, loss = _accuracy_and_loss(now)
         if not np.isfinite([accuracy, loss, self._accuracy, self._loss]).all():
             return 1.0
-        return reward_factor(accuracy, self._accuracy, loss, self._loss, self._settings.adjustment)
+        return equations.reward_factor(
+            accuracy, self._accuracy, loss, self._loss, self._settings.adjustment
+        )
 
 
 def _accuracy_and_loss(evaluation: Evaluation | None) -> tuple[float, float]:

@@ -2,5 +2,6 @@
 
 - `selector`: Oort.
 - `equations`: Equations of Oort: shares, utilities, penalties, pools and the pacer.
-- `profiles`: Values and rules of the published implementations of Oort.
+
+`profiles.yaml` has the values and rules of the published implementations.
 """

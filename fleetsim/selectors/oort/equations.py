@@ -1,8 +1,7 @@
 """Equations of Oort: shares, utilities, penalties, pools and the pacer.
 
 Pure functions of arrays over the clients considered [n]. Their use and the sources are described in
-`fleetsim.selectors.oort.selector`, the choices of published implementations in
-`fleetsim.selectors.oort.profiles`.
+`fleetsim.selectors.oort.selector`, the choices of published implementations in `profiles.yaml`.
 """
 
 import math

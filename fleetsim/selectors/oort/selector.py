@@ -16,9 +16,12 @@ is the server's setting, not Oort's.
 from __future__ import annotations
 
 import math
+from functools import cache
+from importlib import resources
 from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
+import yaml
 from pydantic import Field, model_validator
 
 from fleetsim import rng
@@ -35,14 +38,22 @@ from fleetsim.schema.key_conditions import beside, beside_any, by_key
 from fleetsim.schema.ranges import DurationS, PositiveFraction, Rounds
 from fleetsim.selectors.baselines.uniform import draw
 from fleetsim.selectors.configured_selector import ConfiguredSelector
-from fleetsim.selectors.declared_state import Column, Scalar
 from fleetsim.selectors.demands import COHORT_LOSS, Demand, Demands
 from fleetsim.selectors.oort import equations
-from fleetsim.selectors.oort.profiles import PROFILES, Profile
 from fleetsim.selectors.tie_breaking import best
 from fleetsim.settings import Settings
 
 _Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
+Profile = Literal["paper", "oort_repo", "fedscale", "plato"]
+"""Source of Oort's values."""
+
+
+@cache
+def profiles() -> dict[str, dict[str, Any]]:
+    """Return keys of `OortSettings` by profile, except the paper's, which are the defaults."""
+    text = (resources.files("fleetsim.selectors.oort") / "profiles.yaml").read_text("utf-8")
+    known: dict[str, dict[str, Any]] = yaml.safe_load(text)
+    return known
 
 
 class OortOptions(Settings):
@@ -133,7 +144,7 @@ class OortSettings(OortOptions):
     def _values_of_the_profile(cls, given: Any) -> Any:
         if not isinstance(given, dict):
             return given
-        profile = PROFILES.get(str(given.get("profile")))
+        profile = profiles().get(str(given.get("profile")))
         return given if profile is None else profile | given
 
     def build(self) -> OortSelector:
@@ -146,15 +157,8 @@ class OortSelector(ConfiguredSelector[OortOptions]):
 
     needs_losses = True
     state_fields = (
-        Column("utility", np.float64),
-        Column("duration_s", np.float64),
-        Column("last_round", np.int64),
-        Column("num_selected", np.int64),
-        Column("achieved", np.float64),
-        Scalar("num_rounds", int),
-        Scalar("preferred_s", float),
-        Scalar("step_s", float),
-        Scalar("percentile", float),
+        *("_utility", "_duration_s", "_last_round", "_num_selected", "_achieved"),
+        *("_num_rounds", "_preferred_s", "_step_s", "_percentile"),
     )
 
     def _begin(self, fleet: FleetView) -> None:

@@ -7,7 +7,6 @@ AISTATS 2022 (arXiv 2010.01243). Defaults: batch 64 as in Flower's baseline `pow
 m as the d = 10 for 5 clients of Yoruko-Tang/FedCor@d941083.
 """
 
-from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -22,17 +21,15 @@ from fleetsim.contracts import (
     RoundOutcome,
     RoundView,
     Selector,
-    Work,
     WorkKind,
 )
 from fleetsim.schema.key_conditions import beside, by_key
 from fleetsim.schema.ranges import Clients, Samples
+from fleetsim.selectors import probing
 from fleetsim.selectors.baselines.uniform import draw
-from fleetsim.selectors.configured_selector import ConfiguredSelector
-from fleetsim.selectors.declared_state import Column
+from fleetsim.selectors.configured_selector import ConfiguredSelector, Stages
 from fleetsim.selectors.demands import COHORT_LOSS, PROBED_LOSS, Demand, Demands
 from fleetsim.selectors.tie_breaking import TieRule, best, tie_keys
-from fleetsim.selectors.training_loss import Epochs, answer_requesting, training_losses
 from fleetsim.settings import Settings
 
 
@@ -56,7 +53,7 @@ class PowerOfChoiceSettings(Settings):
     """Candidates drawn; null: twice as many as are wanted. Raised to the wanted if less."""
     batch: Samples = 64
     """Samples of the mini-batch; cpow-d only."""
-    loss: Epochs = "last_epoch"
+    loss: probing.Epochs = "last_epoch"
     """Local epochs over which the reported loss is averaged; rpow-d only."""
     ties: TieRule = "random"
     """Order among equal losses."""
@@ -96,14 +93,13 @@ class ProbedPowerOfChoice(_PowerOfChoice):
     def _begin(self, fleet: FleetView) -> None:
         self._asked: IntArray = np.empty(0, dtype=np.int64)
 
-    def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
+    def _stages(self, view: RoundView) -> Stages:
         """Ask the d candidates, once for each choice."""
-        if view.stage > 0:
-            return ()
         self._asked = self._candidates(view)
+        batch = None if self._settings.variant == "pow-d" else self._settings.batch
         sizes = view.num_samples[np.searchsorted(view.candidates, self._asked)]
-        return [
-            ProbeRequest(client=client, work=self._work(size))
+        yield [
+            ProbeRequest(client, probing.batch_work(WorkKind.EVALUATE, batch, size))
             for client, size in zip(self._asked.tolist(), sizes.tolist(), strict=True)
         ]
 
@@ -120,16 +116,11 @@ class ProbedPowerOfChoice(_PowerOfChoice):
         losses = [answers[client] for client in answered.tolist()]  # None becomes NaN
         return self._largest(view, answered, np.array(losses, dtype=np.float64))
 
-    def _work(self, num_samples: int) -> Work:
-        if self._settings.variant == "pow-d":
-            return Work(WorkKind.EVALUATE)
-        return Work(WorkKind.EVALUATE, num_samples=min(self._settings.batch, num_samples))
-
 
 class ReportedPowerOfChoice(_PowerOfChoice):
     """Selector of rpow-d with the last reported losses, +infinity before the first [N]."""
 
-    state_fields = (Column("last_loss", np.float64),)
+    state_fields = ("_last_loss",)
 
     def _begin(self, fleet: FleetView) -> None:
         self._last_loss = np.full(self._size, np.inf)
@@ -138,9 +129,9 @@ class ReportedPowerOfChoice(_PowerOfChoice):
         """Return the clients with the largest last reported losses among the d candidates."""
         drawn = self._candidates(view)
         largest = self._largest(view, drawn, self._last_loss[drawn])
-        return answer_requesting(largest, self._settings.loss)
+        return probing.answer_requesting(largest, self._settings.loss)
 
     def observe(self, outcome: RoundOutcome) -> None:
         """Store the finite losses of the clients that delivered."""
-        clients, losses = training_losses(outcome.reports, self._settings.loss)
+        clients, losses = probing.training_losses(outcome.reports, self._settings.loss)
         self._last_loss[clients] = losses

@@ -27,17 +27,9 @@ from fleetsim.contracts import (
 )
 from fleetsim.fleet.devices.compute import num_trained
 from fleetsim.selectors.configured_selector import ConfiguredSelector
-from fleetsim.selectors.declared_state import Column
 from fleetsim.selectors.demands import COHORT_LOSS, Demand, Demands
 from fleetsim.selectors.oort.selector import OortOptions, OortSelector
-from fleetsim.selectors.pyramidfl.equations import (
-    dropout_fractions,
-    durations_s,
-    gradient_utilities,
-    num_local_steps,
-    ranks,
-    step_ratios,
-)
+from fleetsim.selectors.pyramidfl import equations
 
 _Dropout = Annotated[float, Field(ge=0.0, lt=1.0)]
 
@@ -84,14 +76,7 @@ class PyramidFlSelector(ConfiguredSelector[PyramidFlSettings]):
 
     needs_losses = True
     state_parts = ("_oort",)
-    state_fields = (
-        Column("gradient_utility", np.float64),
-        Column("down_s", np.float64),
-        Column("unit_s", np.float64),
-        Column("up_s", np.float64),
-        Column("asked", np.int64),
-        Column("asked_fraction", np.float64),
-    )
+    state_fields = ("_gradient_utility", "_down_s", "_unit_s", "_up_s", "_asked", "_asked_fraction")
 
     def __init__(self, settings: PyramidFlSettings) -> None:
         super().__init__(settings)
@@ -111,8 +96,8 @@ class PyramidFlSelector(ConfiguredSelector[PyramidFlSettings]):
         """Return Oort's choice, with the epochs or steps and the share of the update of each."""
         settings = self._settings
         chosen = self._oort.select(view)
-        dropout = dropout_fractions(
-            ranks(self._gradient_utility[chosen]),
+        dropout = equations.dropout_fractions(
+            equations.ranks(self._gradient_utility[chosen]),
             lowest=settings.lowest_dropout,
             highest=settings.highest_dropout,
         )
@@ -137,13 +122,13 @@ class PyramidFlSelector(ConfiguredSelector[PyramidFlSettings]):
         is_timed = self._unit_s[chosen] > 0.0
         timed = chosen[is_timed]
         compute_s = self._usual * self._unit_s[timed]
-        duration_s = self._down_s[timed] + durations_s(
+        duration_s = self._down_s[timed] + equations.durations_s(
             compute_s, self._up_s[timed], dropout[is_timed]
         )
-        ratio = step_ratios(
+        ratio = equations.step_ratios(
             duration_s, compute_s, num_steps=self._usual, beta=self._settings.idle_share
         )
-        amounts[is_timed] = num_local_steps(ratio, self._usual)
+        amounts[is_timed] = equations.num_local_steps(ratio, self._usual)
         return amounts
 
     def _note(self, report: Report) -> None:
@@ -164,5 +149,5 @@ class PyramidFlSelector(ConfiguredSelector[PyramidFlSettings]):
                 else:
                     steps = Work(WorkKind.TRAIN, steps=max(1, round(amount)))
                     trained = num_trained(steps, held, batching)
-                utilities = gradient_utilities(np.array([norm]), held, trained)
+                utilities = equations.gradient_utilities(np.array([norm]), held, trained)
                 self._gradient_utility[client] = utilities[0]

@@ -10,7 +10,6 @@ re-implementation, whose numbers are the defaults; its V are 5, 10, 20 and 50.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -21,26 +20,16 @@ from fleetsim.contracts import (
     FleetView,
     FloatArray,
     IntArray,
-    ProbeRequest,
     RoundOutcome,
     RoundView,
 )
 from fleetsim.errors import ScenarioError
 from fleetsim.schema.ranges import Gain, Weight
 from fleetsim.selectors import probing
-from fleetsim.selectors.configured_selector import ConfiguredSelector
-from fleetsim.selectors.declared_state import Column
+from fleetsim.selectors.configured_selector import ConfiguredSelector, Stages
 from fleetsim.selectors.demands import Demand, Demands
-from fleetsim.selectors.rbcs_f.equations import (
-    NUM_FEATURES,
-    choose,
-    contexts,
-    estimated_exchange_s,
-    initial_estimate,
-    queues_after,
-    require_guarantee,
-    with_exchanges,
-)
+from fleetsim.selectors.rbcs_f import equations
+from fleetsim.selectors.rbcs_f.equations import NUM_FEATURES
 from fleetsim.selectors.tie_breaking import TieRule, tie_keys
 from fleetsim.settings import Settings
 from fleetsim.units import BIT_PER_BYTE
@@ -86,33 +75,30 @@ class RBCSFSelector(ConfiguredSelector[RBCSFSettings]):
     """
 
     needs_probes = True
-    state_fields = (
-        Column("queue", np.float64),
-        Column("gram", np.float64),
-        Column("moment", np.float64),
-        Column("took_part", np.bool_),
-    )
+    state_fields = ("_queue", "_gram", "_moment", "_took_part")
 
     def _begin(self, fleet: FleetView) -> None:
         try:
-            require_guarantee(self._settings.guaranteed_fraction, self._size, fleet.cohort)
+            equations.require_guarantee(
+                self._settings.guaranteed_fraction, self._size, fleet.cohort
+            )
         except ValueError as fault:
             raise ScenarioError(f"server.selector: {fault}") from fault
         self._queue: FloatArray = np.zeros(self._size)
-        self._gram, self._moment = initial_estimate(self._size, self._settings.ridge)
+        self._gram, self._moment = equations.initial_estimate(self._size, self._settings.ridge)
         self._took_part = np.zeros(self._size, dtype=np.bool_)
         self._context: FloatArray = np.full((self._size, NUM_FEATURES), np.nan)
 
-    def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
+    def _stages(self, view: RoundView) -> Stages:
         """Ask every candidate for its resources, once for each choice."""
-        return probing.resource_requests(view.candidates, _ANSWER_BYTE) if view.stage == 0 else ()
+        yield probing.resource_requests(view.candidates, _ANSWER_BYTE)
 
     def select(self, view: RoundView) -> IntArray:
         """Return the set of the least cost, longest queue first."""
         self._take_in(view)
         is_known = np.isfinite(self._context[view.candidates]).all(axis=1)
         present = view.candidates[is_known]
-        exchange_s = estimated_exchange_s(
+        exchange_s = equations.estimated_exchange_s(
             self._gram[present],
             self._moment[present],
             self._context[present],
@@ -123,7 +109,9 @@ class RBCSFSelector(ConfiguredSelector[RBCSFSettings]):
             exchange_s = np.zeros(present.size)
         generator = rng.stream(self._fleet.seed, "select/rbcs-f", view.round)
         keys = tie_keys(self._settings.ties, self._size, generator)[present]
-        chosen = choose(self._queue[present], exchange_s, view.wanted, keys, self._settings.penalty)
+        chosen = equations.choose(
+            self._queue[present], exchange_s, view.wanted, keys, self._settings.penalty
+        )
         return present[chosen]
 
     def observe(self, outcome: RoundOutcome) -> None:
@@ -135,25 +123,24 @@ class RBCSFSelector(ConfiguredSelector[RBCSFSettings]):
         ]
         clients = np.array([report.client for report in reported], dtype=np.int64)
         exchange_s = np.array([report.duration_s for report in reported], dtype=np.float64)
-        self._gram, self._moment = with_exchanges(
+        self._gram, self._moment = equations.with_exchanges(
             self._gram, self._moment, clients, self._context[clients], exchange_s
         )
         self._took_part = self._mask(outcome.selected)
-        self._queue = queues_after(self._queue, self._took_part, self._settings.guaranteed_fraction)
+        self._queue = equations.queues_after(
+            self._queue, self._took_part, self._settings.guaranteed_fraction
+        )
 
     def _take_in(self, view: RoundView) -> None:
         """Store the contexts of the clients that answered; NaN for all others."""
-        reported = {
-            client: resources
-            for client, resources in probing.resources(view.reports).items()
-            # With a link and some processor at this moment.
-            if resources.up_bit_per_s > 0.0 and resources.load_fraction < 1.0
-        }
-        clients = np.array(list(reported), dtype=np.int64)
+        clients, told = probing.resources(view.reports)
+        # With a link and some processor at this moment.
+        is_able = (told["up_bit_per_s"] > 0.0) & (told["load_fraction"] < 1.0)
+        able = clients[is_able]
         self._context = np.full((self._size, NUM_FEATURES), np.nan)
-        self._context[clients] = contexts(
-            np.array([1.0 - resources.load_fraction for resources in reported.values()]),
-            self._took_part[clients],
+        self._context[able] = equations.contexts(
+            1.0 - told["load_fraction"][is_able],
+            self._took_part[able],
             float(self._fleet.payload_byte * BIT_PER_BYTE),
-            np.array([resources.up_bit_per_s for resources in reported.values()]),
+            told["up_bit_per_s"][is_able],
         )

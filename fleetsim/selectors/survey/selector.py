@@ -25,12 +25,11 @@ from fleetsim.contracts import (
     Selector,
 )
 from fleetsim.schema.key_conditions import beside, by_key
+from fleetsim.selectors import probing
 from fleetsim.selectors.configured_selector import ConfiguredSelector
-from fleetsim.selectors.declared_state import Column
 from fleetsim.selectors.demands import COHORT_LOSS, Demand, Demands
 from fleetsim.selectors.survey import equations
 from fleetsim.selectors.tie_breaking import TieRule, best, tie_keys
-from fleetsim.selectors.training_loss import Epochs, answer_requesting, training_losses
 from fleetsim.settings import Settings
 
 
@@ -52,7 +51,7 @@ class SurveySettings(Settings):
     policy: Literal[1, 2, 3] = 1
     """Average loss times data share (1), its confidence bound (2), or random clients that were not
     selected in the round before (3)."""
-    loss: Epochs = "last_epoch"
+    loss: probing.Epochs = "last_epoch"
     """Local epochs over which a reported loss is averaged; policies 1 and 2."""
     weights: Literal["aggregator", "printed"] = "aggregator"
     """Weights of updates: the server's aggregator's, or p_k / K as printed: for tests, because
@@ -69,7 +68,7 @@ def _answer(settings: SurveySettings, chosen: IntArray, shares: FloatArray) -> I
     """Return the answer for the chosen clients [n] and their shares of all data [n]."""
     loss = "last_epoch" if settings.policy == 3 else settings.loss
     if settings.weights == "aggregator" or chosen.size == 0:
-        return answer_requesting(chosen, loss)
+        return probing.answer_requesting(chosen, loss)
     return Cohort(
         chosen,
         asks_epoch_losses=loss != "last_epoch",
@@ -82,10 +81,7 @@ class AverageLossSelector(ConfiguredSelector[SurveySettings]):
     """Selector of policies 1 and 2, with sums and numbers of reported losses [N]."""
 
     needs_losses = True
-    state_fields = (
-        Column("loss_sum", np.float64),
-        Column("num_losses", np.int64),
-    )
+    state_fields = ("_loss_sum", "_num_losses")
 
     def _begin(self, fleet: FleetView) -> None:
         self._shares = equations.sample_shares(fleet.num_samples)
@@ -110,14 +106,14 @@ class AverageLossSelector(ConfiguredSelector[SurveySettings]):
         self._loss_sum, self._num_losses = equations.with_losses(
             self._loss_sum,
             self._num_losses,
-            *training_losses(outcome.reports, self._settings.loss),
+            *probing.training_losses(outcome.reports, self._settings.loss),
         )
 
 
 class NoRepeatsSelector(ConfiguredSelector[SurveySettings]):
     """Selector of policy 3, with a mask of the clients selected in the last round [N]."""
 
-    state_fields = (Column("took_part", np.bool_),)
+    state_fields = ("_took_part",)
 
     def _begin(self, fleet: FleetView) -> None:
         self._shares = equations.sample_shares(fleet.num_samples)

@@ -22,17 +22,14 @@ from fleetsim.contracts import (
     FleetView,
     FloatArray,
     IntArray,
-    ProbeRequest,
     Report,
-    RoundOutcome,
     RoundView,
 )
 from fleetsim.errors import ScenarioError
-from fleetsim.schema.key_conditions import beside, by_key
+from fleetsim.schema.key_conditions import beside
 from fleetsim.schema.ranges import DurationS, Rounds
 from fleetsim.selectors import probing
-from fleetsim.selectors.configured_selector import ConfiguredSelector
-from fleetsim.selectors.declared_state import Column, Scalar
+from fleetsim.selectors.configured_selector import ConfiguredSelector, Stages
 from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.selectors.tifl import equations
 from fleetsim.selectors.tifl.equations import DROPPED, Fill, ProbabilityRule, Split
@@ -42,9 +39,8 @@ from fleetsim.settings import Settings
 class TiFLSettings(Settings):
     """One tier of clients of similar latency per round, with more rounds for low accuracy."""
 
-    acts_if = by_key(
-        interval_rounds=beside("rule", "rank", "rank_to_zero", "error"),
-        trigger=beside("rule", "rank", "rank_to_zero", "error"),
+    acts_if = dict.fromkeys(
+        ("interval_rounds", "trigger"), beside("rule", "rank", "rank_to_zero", "error")
     )
 
     demands: ClassVar[Demands] = {
@@ -96,14 +92,8 @@ class TiFLSelector(ConfiguredSelector[TiFLSettings]):
 
     needs_probes = True
     state_fields = (
-        Column("observed_s", np.float64),
-        Column("num_asked", np.int64),
-        Column("tier_of", np.int64),
-        Scalar("longest_s", float),
-        Column("credit", np.float64),
-        Column("probability", np.float64),
-        Column("accuracy", np.float64),
-        Scalar("tier", int),
+        *("_observed_s", "_num_asked", "_tier_of", "_longest_s", "_credit", "_probability"),
+        *("_accuracy", "_tier"),
     )
 
     def __init__(self, settings: TiFLSettings) -> None:
@@ -127,23 +117,25 @@ class TiFLSelector(ConfiguredSelector[TiFLSettings]):
         self._probability = np.full(settings.num_tiers, 1.0 / settings.num_tiers)
         self._accuracy: FloatArray = np.full(settings.num_tiers, np.nan)
         self._tier = DROPPED
-        self._num_read = 0
-        self._is_measuring = False
+        self._measured_in = 0
 
-    def probe(self, view: RoundView) -> Sequence[ProbeRequest]:
+    def _stages(self, view: RoundView) -> Stages:
         """Profile new candidates, one training task per stage, then measure the tiers."""
-        self._take_in(view)
-        settings, present = self._settings, view.candidates
-        new = present[self._num_asked[present] < settings.profile_rounds]
-        is_profiling = view.stage < settings.profile_rounds and not self._is_measuring
-        if new.size and is_profiling:
+        settings = self._settings
+        if self._measured_in == view.round:
+            return
+        for _ in range(settings.profile_rounds):
+            new = view.candidates[self._num_asked[view.candidates] < settings.profile_rounds]
+            if new.size == 0:
+                break
             self._num_asked[new] += 1
-            return probing.requests(new, self._fleet.training, upload_byte=0)
-        is_due = self.needs_losses and view.round % settings.interval_rounds == 0
-        if is_due and not self._is_measuring:
-            self._is_measuring = True
-            return probing.evaluations(present[self._tier_of[present] != DROPPED])
-        return ()
+            view, answers = yield probing.requests(new, self._fleet.training, upload_byte=0)
+            self._profile(answers)
+        if self.needs_losses and view.round % settings.interval_rounds == 0:
+            self._measured_in = view.round
+            present = view.candidates
+            _, answers = yield probing.evaluations(present[self._tier_of[present] != DROPPED])
+            self._adapt(view.round, answers)
 
     def select(self, view: RoundView) -> IntArray:
         """Return random clients of a random tier; refuse a fleet that was dropped as a whole."""
@@ -159,20 +151,6 @@ class TiFLSelector(ConfiguredSelector[TiFLSettings]):
         keys = generator.random(self._size)[view.candidates]
         chosen = equations.choose(tier_of, self._tier, view.wanted, keys, self._settings.fill)
         return view.candidates[chosen]
-
-    def observe(self, outcome: RoundOutcome) -> None:
-        """Learn nothing; the next choice reads its reports from the first one on."""
-        self._num_read = 0
-        self._is_measuring = False
-
-    def _take_in(self, view: RoundView) -> None:
-        """Read the answers to the last probes."""
-        new = view.reports[self._num_read :]
-        self._num_read = len(view.reports)
-        if new and self._is_measuring:
-            self._adapt(view.round, new)
-        elif new:
-            self._profile(new)
 
     def _profile(self, reports: Sequence[Report]) -> None:
         for report in reports:

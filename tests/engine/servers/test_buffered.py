@@ -16,10 +16,11 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from fleetsim.contracts import MemoryRecorder, Outcome, ProbeRequest, Work, WorkKind
+from fleetsim.contracts import Outcome, ProbeRequest, Work, WorkKind
 from fleetsim.engine.servers.buffered import BufferedSettings, window_end_s
 from fleetsim.errors import ScenarioError, SimulationError
 from fleetsim.learning.aggregation.asynchronous import ConstantStaleness, FedBuff, FedBuffSettings
+from tests.engine.memory_recorder import MemoryRecorder
 from tests.engine.tiny import FirstCome, RateTrainer, goes_on, task_energies
 
 

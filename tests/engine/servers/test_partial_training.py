@@ -5,12 +5,13 @@ import pytest
 from pydantic import ValidationError
 from scipy import stats
 
-from fleetsim.contracts import MemoryRecorder, Outcome, TaskRow, Work, WorkKind
+from fleetsim.contracts import Outcome, TaskRow, Work, WorkKind
 from fleetsim.engine.servers.training_requests import in_part
 from fleetsim.engine.tasks.task import TrainingRequest
 from fleetsim.fleet.devices.profile import load_device
 from fleetsim.learning.local.optimizer_settings import SgdSettings
 from fleetsim.learning.local.settings import LocalSettings
+from tests.engine.memory_recorder import MemoryRecorder
 from tests.engine.servers.test_cohort import Particular
 from tests.engine.tiny import NANO_FILE, KnownTrainer, Tiny
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetsim.contracts import Job, Work, WorkKind
-from fleetsim.engine.servers.running_tasks import RunningTask, saved_tasks, state_of_running
+from fleetsim.engine.servers.running_tasks import saved_tasks, state_of_running
 from fleetsim.engine.tasks.task import Task, TrainingRequest
 
 WORKS = st.builds(
@@ -29,11 +29,10 @@ REQUESTS = st.builds(
 BASE = np.arange(3, dtype=np.float32)
 
 
-def running(number: int, request: TrainingRequest) -> RunningTask:
+def running(number: int, request: TrainingRequest) -> Task:
     job = Job(request.client, request.work, BASE, (0, 7))
     at_s = 1.5 * number
-    task = Task(number, 4, request, request.work, job, (0, 7), 2, 8, 8, at_s)
-    return RunningTask(task, selection=7, batch=None)  # type: ignore[arg-type]  # not saved
+    return Task(number, 4, request, request.work, job, (0, 7), 2, 8, 8, at_s)
 
 
 @given(st.lists(REQUESTS, max_size=4))

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from fleetsim.contracts import (
     Cohort,
-    MemoryRecorder,
     Outcome,
     ProbeRequest,
     RoundRow,
@@ -22,6 +21,7 @@ from fleetsim.contracts import (
     WorkKind,
 )
 from fleetsim.fleet.devices.profile import load_device
+from tests.engine.memory_recorder import MemoryRecorder
 from tests.engine.tiny import NANO_FILE, FirstCome, Tiny, goes_on
 
 IDLE_W = 2.1

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from fleetsim.contracts import MemoryRecorder, Outcome, TaskRow
+from fleetsim.contracts import Outcome, TaskRow
 from fleetsim.engine.servers.buffered import BufferedSettings
+from tests.engine.memory_recorder import MemoryRecorder
 from tests.engine.tiny import COST, Tiny, goes_on
 
 THREE_SECONDS = dataclasses.replace(COST, frozen_byte=3_000_000)

@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from fleetsim.contracts import (
-    MemoryRecorder,
     Outcome,
     Purpose,
     TaskRow,
@@ -42,6 +41,7 @@ from tests.engine.batches import (
     task,
     world_of,
 )
+from tests.engine.memory_recorder import MemoryRecorder
 from tests.engine.tasks.away import walked
 from tests.engine.tiny import COST, KnownTrainer, Tiny, task_energies
 

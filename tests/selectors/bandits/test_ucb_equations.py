@@ -8,34 +8,25 @@ from hypothesis import strategies as st
 
 from fleetsim import rng
 from fleetsim.selectors.bandits.equations import (
-    arm_of,
     arms,
     index,
     initial_means,
-    is_playable,
-    require_arms,
     rewarded,
 )
 from fleetsim.selectors.tie_breaking import best
 
 
 @pytest.mark.parametrize(("num_clients", "size"), [(1, 1), (5, 1), (5, 5), (6, 3), (8, 2)])
-def test_arms_are_all_sets_and_each_knows_its_number(num_clients, size):
+def test_arms_are_all_sets(num_clients, size):
     sets = arms(num_clients, size)
 
     assert sets.tolist() == [list(s) for s in itertools.combinations(range(num_clients), size)]
-    assert [arm_of(members[::-1], num_clients) for members in sets] == list(range(len(sets)))
 
 
 @pytest.mark.parametrize("size", [0, 6])
 def test_a_set_has_at_least_one_client_and_at_most_all(size):
     with pytest.raises(ValueError, match=f"1 to 5 clients, got {size}"):
-        require_arms(5, size)
-
-
-def test_an_arm_is_playable_if_all_its_clients_are_there():
-    # {0, 1}, {0, 2}, {1, 2} without client 1.
-    assert is_playable(arms(3, 2), np.array([True, False, True])).tolist() == [False, True, False]
+        arms(5, size)
 
 
 def test_the_index_by_hand():

@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 
 from fleetsim.contracts import FloatArray, IntArray
-from fleetsim.selectors.bandits.equations import rewarded
-from fleetsim.selectors.bp_ucb.equations import index
+from fleetsim.selectors.bandits.equations import client_index, rewarded
 from fleetsim.selectors.tie_breaking import best
 
 
@@ -21,10 +20,10 @@ def test_two_slots_by_hand():
     # indices 1.195576, 1.249074, .949074, .995576: 1 and 0.
     means, plays = started(0.6, 0.5, 0.4, 0.7)
     beliefs, keys = np.array([0.5, 0.9, 0.1, 0.5]), np.arange(4.0)
-    second = index(means, plays, beliefs, 2, 0.5)
+    second = client_index(means, plays, beliefs, 2, 0.5)
     chosen = best(second.round(9), 2, keys)
     means, plays = rewarded(means, plays, chosen, np.array([0.3, 0.8]))
-    third = index(means, plays, beliefs, 3, 0.5)
+    third = client_index(means, plays, beliefs, 3, 0.5)
 
     assert second == pytest.approx([1.141277, 1.141277, 0.841277, 1.241277], abs=1e-6)
     assert chosen.tolist() == [3, 0]
@@ -35,7 +34,7 @@ def test_two_slots_by_hand():
 
 def test_with_beliefs_as_printed_the_order_is_that_of_the_opinions_alone():
     means, plays = started(0.3, 0.9, 0.6)
-    values = index(means, plays, np.full(3, 0.5), 2)
+    values = client_index(means, plays, np.full(3, 0.5), 2)
 
     # All have b/N = 1/6 and .01 sqrt(ln 2) = .008326 on top.
     assert values - means == pytest.approx(np.full(3, 1 / 6 + 0.008326), abs=1e-6)

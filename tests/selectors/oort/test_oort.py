@@ -6,8 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from fleetsim.contracts import Outcome
-from fleetsim.selectors.oort.profiles import PROFILES
-from fleetsim.selectors.oort.selector import OortSettings
+from fleetsim.selectors.oort.selector import OortSettings, profiles
 from tests.selectors.rounds import met, outcome_of, report_of
 
 PAGE = Path(__file__).parents[3] / "docs" / "selectors.md"
@@ -33,9 +32,9 @@ def test_profiles_have_the_values_of_the_table_in_the_docs(profile, column):
     assert float(table["cut-off c"]) == settings.cut_off_fraction
 
 
-@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("profile", profiles())
 def test_a_profile_sets_what_is_not_given_and_one_kind_of_preferred_duration(profile):
-    expected = PROFILES[profile] | {"profile": profile, "clip_fraction": 0.5}
+    expected = profiles()[profile] | {"profile": profile, "clip_fraction": 0.5}
     settings = OortSettings(profile=profile, clip_fraction=0.5)
 
     assert {name: getattr(settings, name) for name in expected} == expected

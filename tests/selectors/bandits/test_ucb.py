@@ -9,9 +9,8 @@ import pytest
 from fleetsim.contracts import Cohort, Outcome, Purpose, WorkKind
 from fleetsim.errors import ScenarioError
 from fleetsim.selectors.bandits.equations import arms
+from fleetsim.selectors.bandits.selector import QuickInitUcbSettings, UcbSettings
 from fleetsim.selectors.bp_ucb.selector import BpUcbSettings
-from fleetsim.selectors.quick_init_ucb.selector import QuickInitUcbSettings
-from fleetsim.selectors.ucb.selector import UcbSettings
 from tests.selectors.rounds import fleet_of, met, outcome_of, probed, report_of, view_of
 
 IN_ORDER = {"slot_rounds": 1, "ties": "lowest_id"}
