@@ -12,8 +12,8 @@ from fleetsim.fleet.devices.memory import UncheckedSettings
 from fleetsim.fleet.network.wifi_or_cellular import in_force
 from fleetsim.learning.aggregation.aggregator_kind import AggregatorKind
 from fleetsim.learning.aggregation.compression import UncompressedSettings
-from fleetsim.learning.aggregation.fedavg import FedAvgSettings
 from fleetsim.learning.aggregation.server_optimizers import OptimizerKind
+from fleetsim.learning.aggregation.weighted_mean import FedAvgSettings
 from fleetsim.learning.data.blank import BlankSettings
 from fleetsim.learning.local.algorithms.settings import UNCOVERED
 from fleetsim.learning.models.paper_cost import MEMORY_NEEDS, CostSettings

@@ -1,8 +1,7 @@
 """Aggregation of client updates into the next global model.
 
-- `weighted_mean`: Weighted mean of delivered models, or of their changes.
+- `weighted_mean`: Weighted mean of delivered models, which is FedAvg, or of their changes.
 - `aggregator_kind`: Base of the settings of aggregators.
-- `fedavg`: Federated averaging (McMahan et al. 2017).
 - `server_optimizers`: Server optimizers.
 - `asynchronous`: Asynchronous aggregation: FedAsync and FedBuff, with weights for stale updates.
 - `robust_updates`: Updates of a round for robust aggregation.

@@ -1,8 +1,12 @@
-"""Base of the settings of aggregators, and of the aggregators that keep nothing between rounds."""
+"""Base of the settings of aggregators, and the aggregators that keep nothing between rounds."""
 
-from typing import ClassVar, Generic, TypeVar
+from __future__ import annotations
 
-from fleetsim.contracts import BoolArray, State
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar
+
+from fleetsim.contracts import BoolArray, Parameters, Report, State
 from fleetsim.settings import Settings
 
 
@@ -25,16 +29,30 @@ class AggregatorKind(Settings):
         return 1
 
 
-_Kind = TypeVar("_Kind", bound=AggregatorKind)
+class RuleKind(AggregatorKind):
+    """Settings of an aggregator without state, which compute its model."""
+
+    def build(self, *, buffers: BoolArray | None = None) -> Stateless:
+        """Return a new aggregator; `buffers` [P] are true where the model has no parameter."""
+        return Stateless(self, buffers)
+
+    @abstractmethod
+    def next_model(
+        self, base: Parameters, reports: Sequence[Report], buffers: BoolArray | None
+    ) -> Parameters:
+        """Return the next model [P], a new array; the arguments are those of an aggregator."""
 
 
-class Stateless(Generic[_Kind]):
-    """Aggregator without state; a kind that keeps anything must not inherit it."""
+class Stateless:
+    """Aggregator whose model follows from the updates alone."""
 
-    def __init__(self, settings: _Kind, *, buffers: BoolArray | None = None) -> None:
-        """Build it; `buffers` [P] are true where the model has no parameter."""
-        self._settings = settings
+    def __init__(self, rule: RuleKind, buffers: BoolArray | None) -> None:
+        self._rule = rule
         self._buffers = buffers
+
+    def aggregate(self, base: Parameters, reports: Sequence[Report]) -> Parameters:
+        """Return the next model [P]."""
+        return self._rule.next_model(base, reports, self._buffers)
 
     def state(self) -> State:
         """Return the empty state."""

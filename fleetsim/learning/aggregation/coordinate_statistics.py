@@ -13,10 +13,8 @@ below 1/2 (median) or beta (trimmed mean), no value of theirs moves a coordinate
 of the others.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
-from functools import partial
+from abc import abstractmethod
+from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -25,80 +23,65 @@ from pydantic import Field
 
 from fleetsim.contracts import BoolArray, FloatArray, Parameters, Report
 from fleetsim.counts import floor_product
-from fleetsim.learning.aggregation.aggregator_kind import AggregatorKind, Stateless
+from fleetsim.learning.aggregation.aggregator_kind import RuleKind
 from fleetsim.learning.aggregation.robust_updates import Updates, refuse_weights
 
 
-class MedianSettings(AggregatorKind):
-    """Median of each coordinate (Yin et al. 2018)."""
+class CoordinateKind(RuleKind):
+    """Settings of an aggregator that takes a statistic of each coordinate."""
 
-    kind: Literal["median"] = "median"
     sees_single_updates: ClassVar[bool] = True
     weights_parts: ClassVar[bool] = False
 
-    def build(self, *, buffers: BoolArray | None = None) -> CoordinateStatistic:
-        """Return a new aggregator; `buffers` [P] are true where the model has no parameter."""
-        return CoordinateStatistic(self, median, buffers=buffers)
+    @abstractmethod
+    def statistic(self, ordered: FloatArray) -> FloatArray:
+        """Return the statistic of each column of values in ascending order [K, p]."""
 
-
-class TrimmedMeanSettings(AggregatorKind):
-    """Mean of each coordinate without its smallest and largest values (Yin et al. 2018)."""
-
-    kind: Literal["trimmed-mean"] = "trimmed-mean"
-    sees_single_updates: ClassVar[bool] = True
-    weights_parts: ClassVar[bool] = False
-    trimmed_fraction: Annotated[float, Ge(0), Lt(0.5), Field(examples=[0.1])]
-    """Share beta of the updates that each coordinate leaves out at either end."""
-
-    def build(self, *, buffers: BoolArray | None = None) -> CoordinateStatistic:
-        """Return a new aggregator; `buffers` [P] are true where the model has no parameter."""
-        statistic = partial(trimmed_mean, fraction=self.trimmed_fraction)
-        return CoordinateStatistic(self, statistic, buffers=buffers)
-
-
-class CoordinateStatistic(Stateless[AggregatorKind]):
-    """Aggregator that takes a statistic of each coordinate."""
-
-    def __init__(
-        self,
-        settings: AggregatorKind,
-        statistic: Callable[[FloatArray], FloatArray],
-        *,
-        buffers: BoolArray | None,
-    ) -> None:
-        """Build it; `statistic` maps values in ascending order [K, p] to one of each column."""
-        super().__init__(settings, buffers=buffers)
-        self._statistic = statistic
-
-    def aggregate(self, base: Parameters, reports: Sequence[Report]) -> Parameters:
+    def next_model(
+        self, base: Parameters, reports: Sequence[Report], buffers: BoolArray | None
+    ) -> Parameters:
         """Return the next model [P]."""
-        updates = Updates.of(base, reports, self._buffers)
-        refuse_weights(self._settings.kind, updates.reports)
+        updates = Updates.of(base, reports, buffers)
+        refuse_weights(self.kind, updates.reports)
         step = np.empty(base.shape, dtype=np.float64)
         for part, values in updates.blocks():
             values.sort(axis=0)
-            step[part] = self._statistic(values)
+            step[part] = self.statistic(values)
         return updates.model(step)
 
 
-def median(ordered: FloatArray) -> FloatArray:
-    """Return the median of each column of ascending values [K, p].
+class MedianSettings(CoordinateKind):
+    """Median of each coordinate (Yin et al. 2018)."""
 
-    >>> median(np.array([[1.0, 0.0], [2.0, 4.0], [9.0, 5.0], [9.0, 6.0]])).tolist()
-    [5.5, 4.5]
-    """
-    middle: FloatArray = (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2.0
-    return middle
+    kind: Literal["median"] = "median"
+
+    def statistic(self, ordered: FloatArray) -> FloatArray:
+        """Return the median of each column of ascending values [K, p].
+
+        >>> ordered = np.array([[1.0, 0.0], [2.0, 4.0], [9.0, 5.0], [9.0, 6.0]])
+        >>> MedianSettings().statistic(ordered).tolist()
+        [5.5, 4.5]
+        """
+        middle: FloatArray = (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2.0
+        return middle
 
 
-def trimmed_mean(ordered: FloatArray, fraction: float) -> FloatArray:
-    """Return the mean of each column of ascending values [K, p] without its ends.
+class TrimmedMeanSettings(CoordinateKind):
+    """Mean of each coordinate without its smallest and largest values (Yin et al. 2018)."""
 
-    >>> trimmed_mean(np.array([[1.0], [2.0], [6.0], [90.0]]), 0.25).tolist()
-    [4.0]
-    """
-    num_left_out = floor_product(fraction, len(ordered))
-    kept = ordered[num_left_out : len(ordered) - num_left_out]
-    # Adds row after row. Not the pairwise sum of a column, whose order is the processor's.
-    mean: FloatArray = np.einsum("kp->p", kept) / len(kept)
-    return mean
+    kind: Literal["trimmed-mean"] = "trimmed-mean"
+    trimmed_fraction: Annotated[float, Ge(0), Lt(0.5), Field(examples=[0.1])]
+    """Share beta of the updates that each coordinate leaves out at either end."""
+
+    def statistic(self, ordered: FloatArray) -> FloatArray:
+        """Return the mean of each column of ascending values [K, p] without its ends.
+
+        >>> ordered = np.array([[1.0], [2.0], [6.0], [90.0]])
+        >>> TrimmedMeanSettings(trimmed_fraction=0.25).statistic(ordered).tolist()
+        [4.0]
+        """
+        num_left_out = floor_product(self.trimmed_fraction, len(ordered))
+        kept = ordered[num_left_out : len(ordered) - num_left_out]
+        # Adds row after row. Not the pairwise sum of a column, whose order is the processor's.
+        mean: FloatArray = np.einsum("kp->p", kept) / len(kept)
+        return mean

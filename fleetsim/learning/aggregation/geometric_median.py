@@ -20,8 +20,6 @@ a_k are those of the weighted mean: samples or ones, or the weights that a selec
 are over the parameters alone; buffers (statistics of a BatchNorm) take the mean of the last b_k.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
 
@@ -30,13 +28,13 @@ from pydantic import Field
 
 from fleetsim.contracts import BoolArray, FloatArray, Parameters, Report
 from fleetsim.errors import ScenarioError
-from fleetsim.learning.aggregation.aggregator_kind import AggregatorKind, Stateless
+from fleetsim.learning.aggregation.aggregator_kind import RuleKind
 from fleetsim.learning.aggregation.robust_updates import Updates
 from fleetsim.learning.aggregation.weighted_mean import ClientWeights, check_weights, weight_of
 from fleetsim.schema.ranges import Gain
 
 
-class GeometricMedianSettings(AggregatorKind):
+class GeometricMedianSettings(RuleKind):
     """Point of the least sum of distances to the updates (Pillutla et al. 2022)."""
 
     kind: Literal["geometric-median"] = "geometric-median"
@@ -48,17 +46,11 @@ class GeometricMedianSettings(AggregatorKind):
     iterations: Annotated[int, Field(ge=1, le=100_000, examples=[20])] = 3
     """Number of iterations of the smoothed Weiszfeld algorithm."""
 
-    def build(self, *, buffers: BoolArray | None = None) -> GeometricMedian:
-        """Return a new aggregator; `buffers` [P] are true where the model has no parameter."""
-        return GeometricMedian(self, buffers=buffers)
-
-
-class GeometricMedian(Stateless[GeometricMedianSettings]):
-    """Aggregator that steps along the geometric median of the changes."""
-
-    def aggregate(self, base: Parameters, reports: Sequence[Report]) -> Parameters:
+    def next_model(
+        self, base: Parameters, reports: Sequence[Report], buffers: BoolArray | None
+    ) -> Parameters:
         """Return the next model [P]."""
-        updates = Updates.of(base, reports, self._buffers)
+        updates = Updates.of(base, reports, buffers)
         for report in updates.reports:
             if report.is_share:
                 raise ScenarioError(
@@ -66,13 +58,13 @@ class GeometricMedian(Stateless[GeometricMedianSettings]):
                     f" cannot use the shares that the selector gives (client {report.client}:"
                     f" {report.weight:g}); use fedavg, or a selector without shares"
                 )
-        given = [weight_of(report, self._settings.weights) for report in updates.reports]
+        given = [weight_of(report, self.weights) for report in updates.reports]
         check_weights(given, reports)
         weights = np.array(given, dtype=np.float64)
         weights /= weights.sum()
         middle = _mean(updates, weights)
-        for _ in range(self._settings.iterations):
-            apart = np.maximum(self._settings.smoothing, _distances(updates, middle))
+        for _ in range(self.iterations):
+            apart = np.maximum(self.smoothing, _distances(updates, middle))
             middle = _mean(updates, weights / apart)
         return updates.model(middle)
 

@@ -15,8 +15,6 @@ Distances are over the parameters alone: running statistics of a BatchNorm are i
 They take the mean of the chosen updates' values.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
 
@@ -24,11 +22,11 @@ import numpy as np
 from pydantic import Field
 
 from fleetsim.contracts import BoolArray, FloatArray, IntArray, Parameters, Report
-from fleetsim.learning.aggregation.aggregator_kind import AggregatorKind, Stateless
+from fleetsim.learning.aggregation.aggregator_kind import RuleKind
 from fleetsim.learning.aggregation.robust_updates import Updates, refuse_weights
 
 
-class KrumSettings(AggregatorKind):
+class KrumSettings(RuleKind):
     """Updates that are closest to others (Blanchard et al. 2017)."""
 
     kind: Literal["krum"] = "krum"
@@ -44,20 +42,14 @@ class KrumSettings(AggregatorKind):
         """Least number of updates of which it makes a model."""
         return max(2 * self.num_byzantine + 3, self.num_chosen)
 
-    def build(self, *, buffers: BoolArray | None = None) -> Krum:
-        """Return a new aggregator; `buffers` [P] are true where the model has no parameter."""
-        return Krum(self, buffers=buffers)
-
-
-class Krum(Stateless[KrumSettings]):
-    """Aggregator that takes the mean of the updates of the smallest scores."""
-
-    def aggregate(self, base: Parameters, reports: Sequence[Report]) -> Parameters:
+    def next_model(
+        self, base: Parameters, reports: Sequence[Report], buffers: BoolArray | None
+    ) -> Parameters:
         """Return the next model [P]."""
-        updates = Updates.of(base, reports, self._buffers, least=self._settings.least_updates)
-        refuse_weights(self._settings.kind, updates.reports)
-        score_of = scores(squared_distances(updates), self._settings.num_byzantine)
-        chosen: IntArray = np.sort(np.argsort(score_of, kind="stable")[: self._settings.num_chosen])
+        updates = Updates.of(base, reports, buffers, least=self.least_updates)
+        refuse_weights(self.kind, updates.reports)
+        score_of = scores(squared_distances(updates), self.num_byzantine)
+        chosen: IntArray = np.sort(np.argsort(score_of, kind="stable")[: self.num_chosen])
         step = np.empty(base.shape, dtype=np.float64)
         for part, values in updates.blocks():
             step[part] = np.einsum("kp->p", values[chosen]) / chosen.size

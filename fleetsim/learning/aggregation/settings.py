@@ -6,7 +6,6 @@ from pydantic import Field
 
 from fleetsim.learning.aggregation.asynchronous import FedAsyncSettings, FedBuffSettings
 from fleetsim.learning.aggregation.coordinate_statistics import MedianSettings, TrimmedMeanSettings
-from fleetsim.learning.aggregation.fedavg import FedAvgSettings
 from fleetsim.learning.aggregation.geometric_median import GeometricMedianSettings
 from fleetsim.learning.aggregation.krum import KrumSettings
 from fleetsim.learning.aggregation.server_optimizers import (
@@ -15,6 +14,7 @@ from fleetsim.learning.aggregation.server_optimizers import (
     FedAvgMSettings,
     FedYogiSettings,
 )
+from fleetsim.learning.aggregation.weighted_mean import FedAvgSettings
 
 AggregatorSettings = Annotated[
     FedAvgSettings

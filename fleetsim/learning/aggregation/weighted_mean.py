@@ -1,4 +1,4 @@
-"""Weighted mean of delivered models, or of their changes: the basis of the aggregators.
+"""Weighted mean of delivered models, which is FedAvg, or of their changes.
 
     mean = sum_k a_k x_k / sum_k a_k,      a_k = c_k n_k ("samples") or c_k ("uniform")
 
@@ -22,8 +22,9 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from fleetsim.contracts import FloatArray, Parameters, Report
+from fleetsim.contracts import BoolArray, FloatArray, Parameters, Report
 from fleetsim.errors import ScenarioError
+from fleetsim.learning.aggregation.aggregator_kind import RuleKind
 
 ClientWeights = Literal["samples", "uniform"]
 """Weight of a client: its number of samples, or the same for all clients."""
@@ -35,6 +36,20 @@ LEAST_SUM, _LARGEST_SUM = 1e-200, 1e200
 """Range of the sum of weights: products with float32 numbers, 1e-45 to 1e39, are float64."""
 _SUM_OF_SHARES = (1e-6, 1e6)
 """Range of the sum of shares, which scale the model itself."""
+
+
+class FedAvgSettings(RuleKind):
+    """Weighted mean of the delivered models (McMahan et al. 2017)."""
+
+    kind: Literal["fedavg"] = "fedavg"
+    weights: ClientWeights = "samples"
+    """Weight of a client in the mean: its number of samples, or the same for all clients."""
+
+    def next_model(
+        self, base: Parameters, reports: Sequence[Report], buffers: BoolArray | None
+    ) -> Parameters:
+        """Return the mean of the delivered models [P], a new array without a share of `base`."""
+        return weighted_mean(base, reports, self.weights).astype(np.float32)
 
 
 Order = Callable[[Report], tuple[float, ...]]
