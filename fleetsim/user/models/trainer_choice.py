@@ -2,31 +2,8 @@
 
 The candidates, the fastest first, follow from the network, the form of the samples and the batch
 size, never from the host's clock; the first that `equivalence` proves is taken. Networks that
-draw random numbers in training are trained by the serial one.
-
-CPU time for ten clients with two batches each, per time of the serial trainer, on one thread of an
-AMD EPYC with torch 2.13 (least of three runs; `FLOP` of one launched layer and batch):
-
-| network | batch | FLOP | vectorised | channels-last |
-|---|---:|---:|---:|---:|
-| two GELU layers of 16 | 8 | 8 k | 0.24 | |
-| two GELU layers of 64 | 32 | 188 k | 0.32 | |
-| embedding and attention, 16 wide | 8 | 297 k | 0.40 | |
-| two convolutions, 4 and 8 channels | 8 | 326 k | 0.42 | 0.77 |
-| ViT, 16 wide | 8 | 548 k | 0.66 | 1.00 |
-| TCN, 25 channels | 8 | 714 k | 0.45 | |
-| embedding and attention, 16 wide | 32 | 1.2 M | 0.62 | |
-| two convolutions, 4 and 8 channels | 32 | 1.3 M | 0.81 | 0.79 |
-| MobileNetV3-small, grey 28 x 28 | 8 | 1.5 M | 1.35 | |
-| MobileNetV3-small | 8 | 1.6 M | 1.25 | 0.88 |
-| two GELU layers of 256 | 32 | 1.8 M | 0.68 | |
-| ViT, 16 wide | 32 | 2.2 M | 1.11 | 1.04 |
-| embedding and attention, 64 wide | 8 | 2.8 M | 1.04 | |
-| two convolutions, 16 and 32 channels | 8 | 3.5 M | 0.64 | 0.73 |
-| ViT, 48 wide | 8 | 5.4 M | 1.50 | 1.02 |
-| two GELU layers of 1,024 | 8 | 6.0 M | 1.58 | |
-| MobileNetV3-small | 32 | 6.5 M | 1.33 | 1.02 |
-| two convolutions, 16 and 32 channels | 32 | 14 M | 0.91 | 0.58 |
+draw random numbers in training are trained by the serial one. The measurements behind the limits
+are in docs/decisions/0047-networks-of-users-are-counted-and-proved.md.
 """
 
 from fleetsim.errors import ScenarioError
