@@ -114,7 +114,7 @@ def _tried(scenario: Scenario, warnings: list[str]) -> tuple[PreparedTask | None
     is a deadline. None as well if the data are not here.
     """
     from fleetsim.learning.data.blank import BlankSettings
-    from fleetsim.learning.models.user_model_kind import UserModelKind
+    from fleetsim.learning.models.model_kind import UserModelKind
 
     task = scenario.task
     model: object = task.model  # a plug-in extends the kinds that are known here

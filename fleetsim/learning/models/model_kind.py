@@ -1,16 +1,17 @@
-"""Interface of the models that a scenario can name: settings and building of the network.
+"""Interfaces of the models that a scenario can name: settings and building of the network.
 
 A new model is a subclass of `ModelKind` and its name in
 `fleetsim.learning.models.settings.ModelSettings`. Scenarios are validated without torch, so `build`
-imports it, or the module of the network, inside.
+imports the module of the network.
 """
 
 from __future__ import annotations
 
+import importlib
 from abc import abstractmethod
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from fleetsim.contracts import SampleForm
+from fleetsim.contracts import ModelCost, SampleForm
 from fleetsim.settings import Settings
 
 if TYPE_CHECKING:
@@ -25,6 +26,9 @@ class ModelKind(Settings):
     """Settings of one kind of model, which build its network."""
 
     kind: str
+    network: ClassVar[str]
+    """Module beside this one, and what makes the network in it, `MODULE:NAME`: a function or class
+    that takes the samples' form and the keys of these settings but `kind`."""
     min_side: ClassVar[int | None] = None
     """Smallest image side (pixels) that survives the pooling; None: samples of any shape."""
     reads_text: ClassVar[bool] = False
@@ -38,7 +42,6 @@ class ModelKind(Settings):
         """True if it is known without its network to be one, as `ModelCost.is_transformer`."""
         return False
 
-    @abstractmethod
     def build(self, samples: SampleForm) -> nn.Module:
         """Return the network on torch's default device; its weights are drawn later.
 
@@ -47,6 +50,10 @@ class ModelKind(Settings):
 
         Samples suit `min_side` and `reads_text`; labels that the network does not suit are a fault.
         """
+        module, name = self.network.split(":")
+        make = getattr(importlib.import_module(f"fleetsim.learning.models.{module}"), name)
+        made: nn.Module = make(samples, **{key: value for key, value in self if key != "kind"})
+        return made
 
     @classmethod
     def fits(cls, samples: SampleForm) -> bool:
@@ -55,3 +62,30 @@ class ModelKind(Settings):
             return cls.reads_text and samples.vocabulary_size is not None
         shape, side = samples.input_shape, cls.min_side
         return side is None or (len(shape) == 3 and min(shape[1:]) >= side)
+
+
+class UserModelKind(ModelKind):
+    """Settings of a network of the user's own, which `fleetsim.user` builds, checks and counts."""
+
+    trainers: ClassVar[frozenset[str]] = frozenset(
+        {"serial", "stacked", "channels-last", "vectorised"}
+    )
+    """Each is tried on the network itself before a run."""
+
+    @property
+    @abstractmethod
+    def label(self) -> str:
+        """Name of the network in messages, as the user gave it."""
+
+    @abstractmethod
+    def initial_network(self, samples: SampleForm, *, seed: int) -> nn.Module:
+        """Return the network with its initial weights on the CPU, checked."""
+
+    @abstractmethod
+    def counted_cost(self, module: nn.Module, samples: SampleForm) -> ModelCost:
+        """Return the cost of the network for samples of a form; the module does not change."""
+
+    @classmethod
+    def fits(cls, samples: SampleForm) -> bool:
+        """Return True: whether it takes samples of this form is tried."""
+        return True

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from fleetsim.contracts import Model, ModelCost, SampleForm
 from fleetsim.errors import ScenarioError
 from fleetsim.host.user_code import user_code
+from fleetsim.learning.models.model_kind import UserModelKind
 from fleetsim.learning.models.settings import ModelSettings
-from fleetsim.learning.models.user_model_kind import UserModelKind
 from fleetsim.settings import Settings
 from fleetsim.training.settings import TrainerKind
 from fleetsim.training.trainer_choice import TrainerQuestion, fault
