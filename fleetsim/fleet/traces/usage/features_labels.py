@@ -6,6 +6,7 @@ which the state holds. `timestamp` is in Unix seconds. The same files are the da
 """
 
 import io
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -84,32 +85,36 @@ def read_features_labels(source: Path, unknown: Unknown) -> UsageRecords:
     )
 
 
-def _person(path: Path) -> tuple[IntArray, dict[str, FloatArray]]:
-    """Return times in Unix seconds, and states (NaN: not stated), of one file."""
-    header, _, body = gunzip(paths.read(path), str(path)).partition(b"\n")
+def columns_of(content: bytes, place: str, columns: Sequence[str]) -> FloatArray:
+    """Return some columns of a person's file [rows, columns], from its bytes, gzipped or not."""
+    header, _, body = gunzip(content, place).partition(b"\n")
     names = header.decode("utf-8", "replace").strip().split(",")
-    missing = [name for name in _COLUMNS if names.count(name) != 1]
+    missing = [name for name in columns if names.count(name) != 1]
     if missing:
         raise DataError(
-            f"{path}, row 1: the columns {', '.join(missing[:3])} are not there once each"
-            f" ({len(missing)} of {len(_COLUMNS)} in all); this is no file of ExtraSensory's"
+            f"{place}, row 1: the columns {', '.join(missing[:3])} are not there once each"
+            f" ({len(missing)} of {len(columns)} in all); this is no file of ExtraSensory's"
         )
     if not body.strip():
-        raise DataError(f"{path}, row 2: the table is empty; get it anew")
-    places = [names.index(name) for name in _COLUMNS]
+        raise DataError(f"{place}, row 2: the table is empty; get it anew")
     try:
         # Four times as fast as `csv_table` for the dozen of 280 columns that are read.
-        table = np.loadtxt(
+        return np.loadtxt(
             io.BytesIO(body),
             delimiter=",",
             comments=None,
-            usecols=places,
+            usecols=[names.index(name) for name in columns],
             ndmin=2,
             encoding="utf-8",
         )
     except (ValueError, UnicodeDecodeError) as fault:
         message = " ".join(str(fault).split())[:200]
-        raise DataError(f"{path}, below the header: {message}; get it anew") from fault
+        raise DataError(f"{place}, below the header: {message}; get it anew") from fault
+
+
+def _person(path: Path) -> tuple[IntArray, dict[str, FloatArray]]:
+    """Return times in Unix seconds, and states (NaN: not stated), of one file."""
+    table = columns_of(paths.read(path), str(path), _COLUMNS)
     at_s = table[:, 0]
     for row in np.flatnonzero(~((at_s >= 0.0) & (at_s < 1e11)))[:1]:
         raise DataError(

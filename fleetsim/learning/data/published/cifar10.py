@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from fleetsim.errors import DataError
@@ -19,7 +18,7 @@ from fleetsim.host import paths
 from fleetsim.learning.data.dataset import Dataset, LabelledImages, image_dataset
 from fleetsim.learning.data.dataset_kind import DatasetKind
 from fleetsim.learning.data.formats.archives import read_tar
-from fleetsim.learning.data.formats.picture_files import SUFFIXES, pixels_of
+from fleetsim.learning.data.formats.picture_files import FolderPictures, PictureFiles
 from fleetsim.learning.data.published.fetch import find_files, named_folder, unpacked_home
 from fleetsim.learning.data.remote_set import SETS, RemoteSet
 from fleetsim.learning.data.standardisation import Pixels, moments_of
@@ -71,8 +70,8 @@ class Cifar10Settings(DatasetKind):
         known = self.published[0]
         home = unpacked_home(known, folder, archive=_ARCHIVE, top=_TOP, holds="train")
         if home is not None:
-            train = read_folder(home / "train", num_per_class=_TRAIN_PER_CLASS, num_kept=num_train)
-            test = read_folder(home / "test", num_per_class=_TEST_PER_CLASS, num_kept=num_test)
+            train = read_folder(home, "train", num_per_class=_TRAIN_PER_CLASS, num_kept=num_train)
+            test = read_folder(home, "test", num_per_class=_TEST_PER_CLASS, num_kept=num_test)
         else:
             files = find_files(known, folder)
             if _ARCHIVE in files:
@@ -125,28 +124,19 @@ def _first(pictures: LabelledImages, num_kept: int | None) -> LabelledImages:
     return LabelledImages(pictures.images[kept], pictures.labels[kept])
 
 
-def read_folder(folder: Path, *, num_per_class: int, num_kept: int | None = None) -> LabelledImages:
+def by_class(files: PictureFiles, part: str) -> dict[str, list[str]]:
+    """Return the paths of the pictures of each class in a part, in the order of file names."""
+    return {label: files.in_folder(f"{part}/{label}") for label in CLASSES}
+
+
+def read_folder(
+    home: Path, part: str, *, num_per_class: int, num_kept: int | None = None
+) -> LabelledImages:
     """Return the pictures in the folders of the ten classes, each in the order of file names.
 
     Each folder must contain `num_per_class`, of which the first `num_kept` are read; None: all.
     """
-    pictures: list[Path] = []
-    for name in CLASSES:
-        home = folder / name
-        if not paths.is_folder(home):
-            raise DataError(f"{home} is no folder; a folder of CIFAR-10 pictures has one per class")
-        files = [path for path in paths.matches(home, "*") if path.suffix.lower() in SUFFIXES]
-        if len(files) != num_per_class:
-            raise DataError(
-                f"{home}: {len(files)} pictures (JPEG or PNG), CIFAR-10 has {num_per_class}"
-            )
-        pictures += files[:num_kept]
-    images = np.stack([_picture(path) for path in pictures]).transpose(0, 3, 1, 2)
-    labels = np.repeat(np.arange(len(CLASSES), dtype=np.int64), len(pictures) // len(CLASSES))
-    return LabelledImages(np.ascontiguousarray(images), labels)
-
-
-def _picture(path: Path) -> NDArray[np.uint8]:
-    """Return one picture [32, 32, 3]."""
-    with paths.opened(path) as file:
-        return pixels_of(file, str(path), size=(_SIDE, _SIDE))
+    files = FolderPictures(home, any_mode=False)
+    names_of = by_class(files, part)
+    files.check_numbers(names_of, num_per_class, part=part, title="CIFAR-10")
+    return files.labelled(names_of, (_SIDE, _SIDE), num_kept)

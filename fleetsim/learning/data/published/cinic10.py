@@ -10,11 +10,10 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from fleetsim.errors import DataError, ScenarioError
-from fleetsim.learning.data.dataset import Dataset, LabelledImages, image_dataset
+from fleetsim.learning.data.dataset import Dataset, image_dataset
 from fleetsim.learning.data.dataset_kind import DatasetKind
 from fleetsim.learning.data.formats.picture_files import FolderPictures, PictureFiles, TarPictures
-from fleetsim.learning.data.published.cifar10 import CLASSES
+from fleetsim.learning.data.published.cifar10 import CLASSES, by_class
 from fleetsim.learning.data.published.fetch import find_files, named_folder, unpacked_home
 from fleetsim.learning.data.remote_set import SETS, RemoteSet
 from fleetsim.learning.data.standardisation import Pixels, moments_of
@@ -71,42 +70,20 @@ class Cinic10Settings(DatasetKind):
             if home is None
             else FolderPictures(home)
         )
-        # No checksum verifies unpacked files.
-        per_class = None if home is None else _PER_CLASS
-        parts = ("train",) if self.train_part == "train" else ("train", "valid")
-        train = read_pictures(files, parts, self.train_samples, per_class=per_class)
-        test = read_pictures(files, ("test",), self.test_samples, per_class=per_class)
+        names_of = {part: by_class(files, part) for part in ("train", "valid", "test")}
+        if home is not None:  # no checksum verifies unpacked files
+            for part, names in names_of.items():
+                files.check_numbers(names, _PER_CLASS, part=part, title="CINIC-10")
+        if self.train_part == "train-and-valid":
+            for label in CLASSES:
+                names_of["train"][label] += names_of["valid"][label]
+        train, test = (
+            files.labelled(names_of[part], _SIZE, None if num is None else num // len(CLASSES))
+            for part, num in (("train", self.train_samples), ("test", self.test_samples))
+        )
         moments = moments_of(self.pixels, _MOMENTS)
         return image_dataset(self.kind, train, test, moments=moments, num_classes=len(CLASSES))
 
     def num_training(self, user_folder: Path | None = None) -> int:
         """Return `train_samples`, or the number of pictures of the part."""
         return self._all_training if self.train_samples is None else self.train_samples
-
-
-def read_pictures(
-    files: PictureFiles, parts: tuple[str, ...], num_samples: int | None, *, per_class: int | None
-) -> LabelledImages:
-    """Return the first pictures of each class, `num_samples` in all, from one part or several.
-
-    Each class must have `per_class` pictures in each part. None: all of them, and any number.
-    """
-    names_of = []
-    for label in CLASSES:
-        names: list[str] = []
-        for part in parts:
-            pictures = files.in_folder(f"{part}/{label}")
-            if not pictures or (per_class is not None and len(pictures) != per_class):
-                raise DataError(
-                    f"{files.place}: {len(pictures)} pictures (JPEG or PNG) in {part}/{label},"
-                    f" CINIC-10 has {per_class or _PER_CLASS}; get it anew"
-                )
-            names += pictures
-        num_kept = len(names) if num_samples is None else num_samples // len(CLASSES)
-        if num_kept > len(names):
-            raise ScenarioError(
-                f"task.dataset: {num_samples} pictures need {num_kept} of each class, {files.place}"
-                f" has {len(names)} of {label}; lower train_samples or test_samples"
-            )
-        names_of.append(names[:num_kept])
-    return files.labelled(names_of, _SIZE)

@@ -6,8 +6,6 @@ columns `timestamp` (s), the features, one `label:NAME` per label (0, 1 or nan) 
 used, and why the last fifth of each person's samples in time is for testing.
 """
 
-import io
-import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path, PurePosixPath
@@ -18,11 +16,11 @@ from numpy.typing import NDArray
 
 from fleetsim.contracts import IntArray
 from fleetsim.errors import DataError
+from fleetsim.fleet.traces.usage.features_labels import SUFFIXES, columns_of, people_in
 from fleetsim.host import paths
-from fleetsim.host.unpacking import gunzip
 from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.data.dataset_kind import DatasetKind
-from fleetsim.learning.data.formats.archives import PLAIN_METHODS, damage_as_error
+from fleetsim.learning.data.formats.archives import opened_zip, zip_content
 from fleetsim.learning.data.formats.npz import read_npz
 from fleetsim.learning.data.published.fetch import named_folder, search_folders
 from fleetsim.learning.data.standardisation import standardise
@@ -32,7 +30,6 @@ CLASSES = ("LYING_DOWN", "SITTING", "OR_standing", "FIX_walking", "FIX_running",
 """Names of the labels 0..5, as in the files."""
 
 _ARCHIVE = "ExtraSensory.per_uuid_features_labels.zip"
-_SUFFIXES = (".features_labels.csv.gz", ".features_labels.csv")
 _MAX_MEMBER_BYTE = 200_000_000
 _TEST_DIVISOR = 5
 _STATISTICS = (
@@ -109,23 +106,16 @@ def _home(folder: Path | None) -> Path:
     """Return the first folder that contains the set in one of its forms."""
     homes = search_folders(KIND, folder)
     for home in homes:
-        if paths.is_file(home / _ARCHIVE) or _people(home) or paths.matches(home, "*.npz"):
+        if paths.is_folder(home) and (
+            paths.is_file(home / _ARCHIVE) or people_in(home) or paths.matches(home, "*.npz")
+        ):
             return home
     searched = ", ".join(map(str, homes))
     raise DataError(
-        f"data set {KIND} not found: neither {_ARCHIVE} nor *{_SUFFIXES[0]} nor an .npz file is in "
+        f"data set {KIND} not found: neither {_ARCHIVE} nor *{SUFFIXES[0]} nor an .npz file is in "
         f"{searched}; get the first from http://extrasensory.ucsd.edu/data/primary_data_files/ and "
         "put it there"
     )
-
-
-def _people(home: Path) -> list[Path]:
-    """Return the CSV files of a folder in the order of the people's ids, one per person."""
-    by_person = {}
-    for suffix in _SUFFIXES[::-1]:
-        for path in paths.matches(home, f"*{suffix}"):
-            by_person[path.name.removesuffix(suffix)] = path
-    return [by_person[person] for person in sorted(by_person)]
 
 
 def _minutes(home: Path) -> tuple[Minutes, Mapping[int, str]]:
@@ -133,7 +123,7 @@ def _minutes(home: Path) -> tuple[Minutes, Mapping[int, str]]:
     if paths.is_file(home / _ARCHIVE):
         parts, ids = _packed(home / _ARCHIVE)
         return _joined(parts, home / _ARCHIVE), dict(enumerate(ids))
-    if people := _people(home):
+    if people := people_in(home):
         parts = [read_person(paths.read(path), str(path), n) for n, path in enumerate(people)]
         return _joined(parts, home), dict(enumerate(path.name.partition(".")[0] for path in people))
     arrays = paths.matches(home, "*.npz")
@@ -145,59 +135,29 @@ def _minutes(home: Path) -> tuple[Minutes, Mapping[int, str]]:
 
 def _packed(archive: Path) -> tuple[list[Minutes], list[str]]:
     """Return the samples of each person in the published archive, and the ids, in their order."""
-    message, parts = f"{archive}: damaged archive", []
-    with paths.opened(archive) as file:
-        with damage_as_error(message, "get it anew"):
-            packed = zipfile.ZipFile(file)
+    parts = []
+    with opened_zip(archive) as packed:
         members = {
             PurePosixPath(member.filename).name: member
             for member in packed.infolist()
-            if member.filename.endswith(_SUFFIXES[0])
+            if member.filename.endswith(SUFFIXES[0])
         }
         for number, (name, member) in enumerate(sorted(members.items())):
-            if member.file_size > _MAX_MEMBER_BYTE or member.compress_type not in PLAIN_METHODS:
-                raise DataError(
-                    f"{archive}: {name} is larger than {_MAX_MEMBER_BYTE} bytes or packed by an"
-                    " unusual method; get it anew"
-                )
-            with damage_as_error(message, "get it anew"):
-                content = packed.read(member)
+            content = zip_content(packed, member, archive, max_byte=_MAX_MEMBER_BYTE)
             parts.append(read_person(content, f"{archive}, {name}", number))
     return parts, [name.partition(".")[0] for name in sorted(members)]
 
 
 def _joined(parts: Sequence[Minutes], place: Path) -> Minutes:
     if not parts:
-        raise DataError(f"{place}: holds no file that ends in {_SUFFIXES[0]}; get it anew")
+        raise DataError(f"{place}: holds no file that ends in {SUFFIXES[0]}; get it anew")
     columns = ([getattr(part, field.name) for part in parts] for field in fields(Minutes))
     return Minutes(*map(np.concatenate, columns))
 
 
 def read_person(content: bytes, place: str, person: int) -> Minutes:
     """Return the usable samples in the bytes of one person's CSV file, gzipped or not."""
-    content = gunzip(content, place)
-    header, _, body = content.partition(b"\n")
-    columns = header.decode("utf-8", "replace").strip().split(",")
-    missing = [name for name in _COLUMNS if columns.count(name) != 1]
-    if missing:
-        raise DataError(
-            f"{place}: the columns {', '.join(missing[:3])} are not there once each "
-            f"({len(missing)} of {len(_COLUMNS)} in all); this is no file of ExtraSensory's"
-        )
-    if not body.strip():
-        raise DataError(f"{place}: there are no rows below the header; get it anew")
-    try:
-        table = np.loadtxt(
-            io.BytesIO(body),
-            delimiter=",",
-            comments=None,
-            usecols=[columns.index(name) for name in _COLUMNS],
-            ndmin=2,
-            encoding="utf-8",
-        )
-    except (ValueError, UnicodeDecodeError) as error:
-        message = " ".join(str(error).split())[:200]
-        raise DataError(f"{place}: below the header: {message}; get it anew") from error
+    table = columns_of(content, place, _COLUMNS)
     features = table[:, 1 : 1 + len(FEATURES)].astype(np.float32)
     is_label = table[:, 1 + len(FEATURES) :] == 1.0
     usable = np.isfinite(features).all(axis=1) & (is_label.sum(axis=1) == 1)

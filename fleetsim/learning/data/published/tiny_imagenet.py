@@ -13,9 +13,9 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from fleetsim.errors import DataError, ScenarioError
+from fleetsim.errors import DataError
 from fleetsim.host import paths
-from fleetsim.learning.data.dataset import Dataset, LabelledImages, image_dataset
+from fleetsim.learning.data.dataset import Dataset, image_dataset
 from fleetsim.learning.data.dataset_kind import DatasetKind
 from fleetsim.learning.data.formats.archives import read_zip
 from fleetsim.learning.data.formats.picture_files import FolderPictures, PictureFiles, ZipPictures
@@ -24,6 +24,7 @@ from fleetsim.learning.data.remote_set import SETS, RemoteSet
 from fleetsim.learning.data.standardisation import Pixels, moments_of
 
 _ARCHIVE, _TOP = "tiny-imagenet-200.zip", "tiny-imagenet-200"
+_TITLE = "Tiny ImageNet"
 _SIZE = (64, 64)
 _NUM_CLASSES, _TRAIN_PER_CLASS, _TEST_PER_CLASS = 200, 500, 50
 _NUM_TRAINING, _NUM_TEST = _NUM_CLASSES * _TRAIN_PER_CLASS, _NUM_CLASSES * _TEST_PER_CLASS
@@ -65,13 +66,21 @@ class TinyImageNetSettings(DatasetKind):
             else FolderPictures(home)
         )
         classes = _classes(_text(files, "wnids.txt"), f"{files.place}, wnids.txt")
-        train_names = [files.in_folder(f"train/{label}/images") for label in classes]
+        train_names = {label: files.in_folder(f"train/{label}/images") for label in classes}
         place = f"{files.place}, val/val_annotations.txt"
         test_names = annotated(_text(files, "val/val_annotations.txt"), classes, place)
         if home is not None:  # no checksum verifies unpacked files
-            _check_numbers(files, classes, train_names, test_names)
-        train = _labelled(files, train_names, self.train_samples)
-        test = _labelled(files, test_names, self.test_samples)
+            if len(classes) != _NUM_CLASSES:
+                raise DataError(f"{home}: {len(classes)} classes, {_TITLE} has {_NUM_CLASSES}")
+            files.check_numbers(train_names, _TRAIN_PER_CLASS, part="train", title=_TITLE)
+            files.check_numbers(test_names, _TEST_PER_CLASS, part="val", title=_TITLE)
+        train, test = (
+            files.labelled(names_of, _SIZE, None if num is None else num // _NUM_CLASSES)
+            for names_of, num in (
+                (train_names, self.train_samples),
+                (test_names, self.test_samples),
+            )
+        )
         moments = moments_of(self.pixels, _MOMENTS)
         return image_dataset(self.kind, train, test, moments=moments, num_classes=len(classes))
 
@@ -101,19 +110,18 @@ def _classes(text: str, place: str) -> list[str]:
     return classes
 
 
-def annotated(text: str, classes: Sequence[str], place: str) -> list[list[str]]:
+def annotated(text: str, classes: Sequence[str], place: str) -> dict[str, list[str]]:
     r"""Return the paths of the pictures of each class, in the order of the lines.
 
     >>> annotated("a_1.JPEG\tn2\t0\t0\t9\t9\na_0.JPEG\tn1\t0\t0\t9\t9\n", ["n1", "n2"], "x.txt")
-    [['val/images/a_0.JPEG'], ['val/images/a_1.JPEG']]
+    {'n1': ['val/images/a_0.JPEG'], 'n2': ['val/images/a_1.JPEG']}
     """
-    names_of: list[list[str]] = [[] for _ in classes]
-    label_of = {name: label for label, name in enumerate(classes)}
+    names_of: dict[str, list[str]] = {label: [] for label in classes}
     seen: set[str] = set()
     for number, line in enumerate(text.splitlines(), start=1):
         file, _, rest = line.partition("\t")
-        label = label_of.get(rest.partition("\t")[0])
-        if label is None or not _FILE.fullmatch(file) or file in seen:
+        label = rest.partition("\t")[0]
+        if label not in names_of or not _FILE.fullmatch(file) or file in seen:
             raise DataError(
                 f"{place}, line {number}: {line[:60]!a} is no picture and its class, or there"
                 " twice; get it anew"
@@ -121,38 +129,3 @@ def annotated(text: str, classes: Sequence[str], place: str) -> list[list[str]]:
         seen.add(file)
         names_of[label].append(f"val/images/{file}")
     return names_of
-
-
-def _check_numbers(
-    files: PictureFiles,
-    classes: Sequence[str],
-    train_names: Sequence[Sequence[str]],
-    test_names: Sequence[Sequence[str]],
-) -> None:
-    """Check that unpacked files are as many as the published ones."""
-    if len(classes) != _NUM_CLASSES:
-        raise DataError(f"{files.place}: {len(classes)} classes, Tiny ImageNet has {_NUM_CLASSES}")
-    for names_of, expected, part in (
-        (train_names, _TRAIN_PER_CLASS, "train"),
-        (test_names, _TEST_PER_CLASS, "val"),
-    ):
-        for label, names in zip(classes, names_of, strict=True):
-            if len(names) != expected:
-                raise DataError(
-                    f"{files.place}: {len(names)} pictures of {label} in {part}, Tiny ImageNet has"
-                    f" {expected}; get it anew"
-                )
-
-
-def _labelled(
-    files: PictureFiles, names_of: Sequence[Sequence[str]], num_samples: int | None
-) -> LabelledImages:
-    if num_samples is None:
-        return files.labelled(names_of, _SIZE)
-    num_kept, least = num_samples // _NUM_CLASSES, min(map(len, names_of))
-    if num_kept > least:
-        raise ScenarioError(
-            f"task.dataset: {num_samples} pictures need {num_kept} of each class, {files.place} has"
-            f" {least} of one; lower train_samples or test_samples"
-        )
-    return files.labelled([names[:num_kept] for names in names_of], _SIZE)

@@ -85,7 +85,7 @@ def test_classes_are_numbered_by_their_ids_and_the_validation_part_is_for_testin
     assert greys(data.test_inputs) == pytest.approx([10, 11, 110, 111], abs=1)
     assert few.train_labels.tolist() == [0, 0, 1, 1]
     assert greys(few.test_inputs) == pytest.approx([10, 110], abs=1)
-    with pytest.raises(ScenarioError, match=r"800 pictures need 4 of each class, .* 3 of one"):
+    with pytest.raises(ScenarioError, match=r"need 4 of each class, .* has 3 of n0"):
         load(*published, train_samples=800)
 
 
