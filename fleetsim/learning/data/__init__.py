@@ -8,8 +8,7 @@
 - `synthetic`: Synthetic(alpha, beta).
 - `labelled_text`: Texts with a label and a user each, from the user's own CSV file.
 - `accessed_inputs`: Interface of inputs that are made anew whenever a client trains on them.
-- `checked_part`: Arrays of one part of the user's own data set, checked.
-- `assembly`: Assembly of the user's own data set from its parts.
+- `own_data`: The user's own data set: the arrays of its parts, checked, and its assembly from them.
 - `folder`: The user's own folder of .npz or IDX files, as a data set of a scenario.
 - `blank`: Data set without data: only shapes and sizes, for runs that do not train.
 - `formats`: File formats of data sets, read without trust in the file.

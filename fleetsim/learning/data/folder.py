@@ -16,20 +16,22 @@ from fleetsim.contracts import IntArray
 from fleetsim.counts import floor_product
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.host import paths
-from fleetsim.learning.data.assembly import AssemblyRules, Wording, assembled
-from fleetsim.learning.data.checked_part import (
+from fleetsim.learning.data.dataset import Dataset
+from fleetsim.learning.data.dataset_kind import DatasetKind
+from fleetsim.learning.data.formats.idx import idx_shape, read_idx
+from fleetsim.learning.data.formats.npz import npz_shape, read_npz
+from fleetsim.learning.data.own_data import (
     MAX_CLASSES,
     Array,
+    AssemblyRules,
     CheckedPart,
+    Wording,
+    assembled,
     checked_part,
     finite,
     tokens,
     with_channel,
 )
-from fleetsim.learning.data.dataset import Dataset
-from fleetsim.learning.data.dataset_kind import DatasetKind
-from fleetsim.learning.data.formats.idx import idx_shape, read_idx
-from fleetsim.learning.data.formats.npz import npz_shape, read_npz
 from fleetsim.learning.data.standardisation import scaled
 from fleetsim.schema.ranges import PartFraction
 

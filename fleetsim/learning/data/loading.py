@@ -14,9 +14,12 @@ from fleetsim.learning.data.labelled_text import LabelledTextSettings
 from fleetsim.learning.data.published.celeba import CelebASettings
 from fleetsim.learning.data.published.cifar10 import Cifar10Settings
 from fleetsim.learning.data.published.cinic10 import Cinic10Settings
-from fleetsim.learning.data.published.emnist import EmnistSettings
 from fleetsim.learning.data.published.extrasensory import ExtraSensorySettings
-from fleetsim.learning.data.published.mnist import FashionMnistSettings, MnistSettings
+from fleetsim.learning.data.published.mnist import (
+    EmnistSettings,
+    FashionMnistSettings,
+    MnistSettings,
+)
 from fleetsim.learning.data.published.shakespeare import ShakespeareSettings
 from fleetsim.learning.data.published.tiny_imagenet import TinyImageNetSettings
 from fleetsim.learning.data.published.wikitext import WikiText2Settings

@@ -1,7 +1,6 @@
 """Local work of one client: training, gradients, evaluation, and the memory that it needs.
 
-- `learning_rate_decay`: Decay of the clients' learning rate over rounds, without torch.
-- `step_schedule`: Schedule of the learning rate over the steps of one task, without torch.
+- `rate_schedules`: Schedules of the clients' learning rate.
 - `optimizer_settings`: Settings of the clients' optimizers, without torch.
 - `loss_settings`: Settings of the loss that clients minimise, without torch.
 - `step_settings`: Settings of the steps of local training, without torch.

@@ -9,8 +9,12 @@ from typing import Annotated, Literal, Self
 from annotated_types import Ge, Le, Lt
 from pydantic import Field, model_validator
 
-from fleetsim.learning.local.learning_rate_decay import DecaySettings, NoDecaySettings
-from fleetsim.learning.local.step_schedule import ConstantRateSettings, StepScheduleSettings
+from fleetsim.learning.local.rate_schedules import (
+    ConstantRateSettings,
+    DecaySettings,
+    NoDecaySettings,
+    StepScheduleSettings,
+)
 from fleetsim.schema.explained_keys import USUAL_KIND
 from fleetsim.schema.key_conditions import TRAINING, by_key
 from fleetsim.schema.ranges import LearningRate, StepFactor

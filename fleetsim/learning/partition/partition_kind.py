@@ -1,6 +1,6 @@
 """Interface of the partitions that a scenario can name: settings, checks in advance, splitting.
 
-A new partition is a subclass of `PartitionKind` in a module of its own, and its name in
+A new partition is a subclass of `PartitionKind`, and its name in
 `fleetsim.learning.partition.split.PartitionSettings`.
 """
 

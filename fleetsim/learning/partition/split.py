@@ -10,14 +10,14 @@ from pydantic import Field
 
 from fleetsim.contracts import IntArray
 from fleetsim.errors import ScenarioError
-from fleetsim.learning.partition.client_dirichlet import ClientDirichletSettings
-from fleetsim.learning.partition.dirichlet import DirichletSettings
+from fleetsim.learning.partition.dirichlet import ClientDirichletSettings, DirichletSettings
 from fleetsim.learning.partition.flwr_datasets import FlwrDatasetsSettings
-from fleetsim.learning.partition.iid import IidSettings
-from fleetsim.learning.partition.natural import NaturalSettings
-from fleetsim.learning.partition.one_class import OneClassSettings
-from fleetsim.learning.partition.partly_iid import PartlyIidSettings
-from fleetsim.learning.partition.shards import ShardsSettings
+from fleetsim.learning.partition.label_runs import (
+    OneClassSettings,
+    PartlyIidSettings,
+    ShardsSettings,
+)
+from fleetsim.learning.partition.without_labels import IidSettings, NaturalSettings
 from fleetsim.schema.strict_yaml import spelled
 
 PartitionSettings = Annotated[

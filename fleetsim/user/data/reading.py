@@ -20,7 +20,7 @@ from fleetsim.errors import DataError
 from fleetsim.host.user_code import user_code
 from fleetsim.learning import global_generators
 from fleetsim.learning.data.accessed_inputs import AccessedInputs
-from fleetsim.learning.data.checked_part import Array, CheckedPart, checked_part
+from fleetsim.learning.data.own_data import Array, CheckedPart, checked_part
 from fleetsim.learning.data.standardisation import scaled
 from fleetsim.user.data.fields import DatasetColumns, Row
 from fleetsim.user.data.rows import Source

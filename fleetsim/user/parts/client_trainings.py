@@ -5,8 +5,7 @@ from types import MappingProxyType
 from typing import Any
 
 from fleetsim.contracts import ClientTraining, ServerPart
-from fleetsim.learning.local.algorithms.algorithm_kind import AlgorithmKind
-from fleetsim.learning.local.algorithms.settings import AlgorithmSettings
+from fleetsim.learning.local.algorithms.settings import AlgorithmKind, AlgorithmSettings
 from fleetsim.quoting import quoted
 from fleetsim.user.plugin import PluginSettings
 from fleetsim.user.plugin_kind import PluginKind, kinds_of

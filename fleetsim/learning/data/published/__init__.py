@@ -1,8 +1,7 @@
 """Published data sets: their readers, addresses and checksums, and their download.
 
 - `fetch`: Published data sets: download, local folders, and verification of the files.
-- `mnist`: MNIST and Fashion-MNIST: gray images in four IDX files; MNIST also with its writers.
-- `emnist`: EMNIST, from the published archive or from its unpacked files.
+- `mnist`: MNIST, Fashion-MNIST and EMNIST.
 - `cifar10`: CIFAR-10, from the published archive or from a folder of pictures.
 - `cinic10`: CINIC-10: CIFAR-10's classes, with pictures of CIFAR-10 and of ImageNet.
 - `tiny_imagenet`: Tiny ImageNet: 200 classes of ImageNet in pictures of 64 x 64 pixels.

@@ -15,8 +15,7 @@ import numpy as np
 from torch import nn
 
 from fleetsim.contracts import ClientUpdate
-from fleetsim.learning.local.algorithms.client_data import ClientData
-from fleetsim.learning.local.algorithms.task_steps import take_steps, trained
+from fleetsim.learning.local.algorithms.client_data import ClientData, take_steps, trained
 from fleetsim.learning.local.step_settings import StepSettings
 from fleetsim.learning.models.flat_vector import flatten, load_flat
 

@@ -18,8 +18,13 @@ import numpy as np
 from torch import nn
 
 from fleetsim.contracts import Arrays, ClientUpdate, Parameters, ServerStart, ServerStep, Wire
-from fleetsim.learning.local.algorithms.client_data import ClientData
-from fleetsim.learning.local.algorithms.task_steps import parts_of, take_steps, trained, vector_of
+from fleetsim.learning.local.algorithms.client_data import (
+    ClientData,
+    parts_of,
+    take_steps,
+    trained,
+    vector_of,
+)
 from fleetsim.learning.local.step_settings import StepSettings
 
 

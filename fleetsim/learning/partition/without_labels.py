@@ -1,4 +1,4 @@
-"""Partition by the natural clients of a data set, such as MNIST's writers."""
+"""Partitions that need no labels: at random, and by the natural clients of a data set."""
 
 from typing import ClassVar, Literal
 
@@ -9,6 +9,21 @@ from fleetsim.errors import ScenarioError
 from fleetsim.learning.partition.membership import members
 from fleetsim.learning.partition.partition_kind import PartitionKind
 from fleetsim.rng import stream
+
+
+class IidSettings(PartitionKind):
+    """A random split into equal parts."""
+
+    splits_sequences: ClassVar[bool] = True
+
+    kind: Literal["iid"] = "iid"
+
+    def split(
+        self, *, labels: IntArray, owner: IntArray | None, num_clients: int, seed: int
+    ) -> tuple[IntArray, ...]:
+        """Return parts whose sizes differ by at most one; together they are all samples."""
+        order = stream(seed, "partition/iid").permutation(len(labels))
+        return tuple(np.sort(part) for part in np.array_split(order, num_clients))
 
 
 class NaturalSettings(PartitionKind):
