@@ -23,7 +23,7 @@ from fleetsim.flower.costs import MessageCost
 from fleetsim.host.user_code import crash_file
 from fleetsim.learning.global_generators import addressed
 from fleetsim.quoting import one_line, quoted
-from fleetsim.user.flop import torch_counting
+from fleetsim.user.flop.counted_operations import counting
 
 _CONTEXT = "context/"
 _COSTS = "costs"
@@ -95,7 +95,7 @@ class ClientNodes:
         kind = self._kind(sent)
         if settings.measure == "once" and kind in self._costs:
             return self._costs[kind]
-        with torch_counting.counting() if settings.counts_flop else nullcontext() as count:
+        with counting() if settings.counts_flop else nullcontext() as count:
             computed = self._compute(sent, keeps_state=True)
         if computed.error is not None:
             # Not remembered: the next message of this kind may succeed.

@@ -1,4 +1,4 @@
-"""Loading of plug-ins: import by name, or wrapping of what Python gives.
+"""Kinds of plug-ins, and their loading: import by name, or wrapping of what Python gives.
 
 A class with its own `Settings` adds its kind to those of fleetsim and is made as `CLASS(settings)`.
 A class without is made as `CLASS()` and replaces the scenario's part; the resolved scenario then
@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import Any, Literal, cast, get_args, get_origin
 
 from pydantic import create_model
@@ -25,11 +25,66 @@ from fleetsim.schema import faults
 from fleetsim.schema.spelling import did_you_mean
 from fleetsim.schema.strict_yaml import Document, spelled
 from fleetsim.settings import Settings
-from fleetsim.user import identity
-from fleetsim.user.kinds import KINDS, kind_named, kind_of
-from fleetsim.user.plugin import Plugin, PluginSettings, value_at
-from fleetsim.user.plugin_kind import PluginKind
+from fleetsim.user.parts.aggregators import AggregatorPlugins
+from fleetsim.user.parts.client_trainings import ClientTrainingPlugins
+from fleetsim.user.parts.datasets import DatasetPlugins
+from fleetsim.user.parts.losses import LossPlugins
+from fleetsim.user.parts.models import ModelPlugins
+from fleetsim.user.parts.partitions import PartitionPlugins
+from fleetsim.user.parts.selectors import SelectorPlugins
+from fleetsim.user.parts.trackers import TrackerPlugins
+from fleetsim.user.plugin import (
+    Plugin,
+    PluginKind,
+    PluginSettings,
+    name_of,
+    source_sha256,
+    value_at,
+    version_of,
+)
 from fleetsim.user.watched_calls import refused
+
+KINDS: Mapping[str, type[PluginKind]] = MappingProxyType(
+    {
+        kind.name: kind
+        for kind in (
+            SelectorPlugins,
+            AggregatorPlugins,
+            PartitionPlugins,
+            DatasetPlugins,
+            TrackerPlugins,
+            ClientTrainingPlugins,
+            LossPlugins,
+            ModelPlugins,
+        )
+    }
+)
+"""Every kind, in the order of the scenario's readers: who, how, on what."""
+
+
+def kind_named(word: str, label: str) -> type[PluginKind]:
+    """Return the kind of a name."""
+    if word not in KINDS:
+        message = f"{quoted(word)} is no kind of plug-in; {', '.join(KINDS)} are"
+        raise refused(label, f"{message}{did_you_mean(word, KINDS)}")
+    return KINDS[word]
+
+
+def kind_of(cls: object, label: str, name: str) -> type[PluginKind]:
+    """Return the only kind that claims a class."""
+    claiming = [kind for kind in KINDS.values() if kind.claims(cls)]
+    if len(claiming) == 1:
+        return claiming[0]
+    if claiming:
+        kinds = " and ".join(kind.noun for kind in claiming)
+        message = f"has methods of {kinds}; say which it is: --plugin {claiming[0].name}={name}"
+        raise refused(label, message)
+    each = ", ".join(f"{kind.name} ({', '.join(sorted(kind.marks))})" for kind in KINDS.values())
+    message = (
+        f"has no method by which a kind is known: {each}; write one, or say the kind: --plugin"
+    )
+    raise refused(label, f"{message} KIND={name}")
+
 
 PluginNames = str | Plugin | Sequence[str | Plugin] | None
 """Plug-ins as `MODULE:NAME` or `KIND=MODULE:NAME`, one or several, loaded or not."""
@@ -77,7 +132,7 @@ def given_plugin(word: str, given: Any) -> Plugin:
     if is_function and not kind.takes_functions:
         raise ScenarioError(f"{word}: is the function {given.__name__}; give {kind.noun}")
     if isinstance(given, type) or is_function:
-        name = identity.name_of(given)
+        name = name_of(given)
         return of_class_or_function(kind, given, name, f"{word} {name}")
     part, name, definition = kind.of_object(given)
     label = f"{word} {name}"
@@ -158,8 +213,8 @@ def wrapped(
         word=name if word is None else word,
         settings=settings,
         replaces_any=user_settings is None,
-        source_sha256=identity.source_sha256(definition),
-        version=identity.version(definition),
+        source_sha256=source_sha256(definition),
+        version=version_of(definition),
         make=make,
     )
     if issubclass(settings, PluginSettings):

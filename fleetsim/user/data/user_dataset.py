@@ -12,8 +12,8 @@ from fleetsim.learning.data.dataset import Dataset, content_sha256
 from fleetsim.learning.data.own_data import MAX_CLASSES, AssemblyRules, Wording, assembled
 from fleetsim.quoting import quoted
 from fleetsim.user.data import rows
-from fleetsim.user.data.fields import Fields, Key
 from fleetsim.user.data.reading import read_for_access, read_once
+from fleetsim.user.data.rows import Fields, Key
 
 _PARTS = ("train", "test")
 

@@ -18,7 +18,7 @@ from fleetsim.learning.models.model_fault import ModelFaultError, from_code_of
 from fleetsim.learning.models.synthetic_samples import drawn_samples
 from fleetsim.quoting import counted
 from fleetsim.training.trial_clients import Trial, copied, trial_settings, vector_of
-from fleetsim.user.models.module_checks import check_logits
+from fleetsim.user.models.building import check_logits
 
 _RATE = 1e-3
 _MOST_NAMED = 3

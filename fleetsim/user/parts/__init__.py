@@ -1,7 +1,6 @@
 """Kinds of plug-in: settings in the scenario, guards in a run, and rehearsals without one.
 
 - `selectors`: Selectors of the user's own.
-- `small_server`: Small server with made-up clients, whose views a selector sees when it is checked.
 - `aggregators`: Aggregators of the user's own.
 - `partitions`: Partitions of the user's own.
 - `datasets`: Data sets of the user's own.

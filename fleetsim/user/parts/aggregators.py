@@ -15,8 +15,7 @@ from fleetsim.host.user_code import user_code
 from fleetsim.learning.aggregation.aggregator_kind import AggregatorKind
 from fleetsim.learning.aggregation.settings import AggregatorSettings
 from fleetsim.quoting import quoted
-from fleetsim.user.plugin import PluginSettings
-from fleetsim.user.plugin_kind import PluginKind, kinds_of
+from fleetsim.user.plugin import PluginKind, PluginSettings, kinds_of
 from fleetsim.user.watched_calls import TwinCalls, WatchedCalls, same
 
 DECLARATION = "sees_single_updates"

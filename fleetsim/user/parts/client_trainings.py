@@ -7,8 +7,7 @@ from typing import Any
 from fleetsim.contracts import ClientTraining, ServerPart
 from fleetsim.learning.local.algorithms.settings import AlgorithmKind, AlgorithmSettings
 from fleetsim.quoting import quoted
-from fleetsim.user.plugin import PluginSettings
-from fleetsim.user.plugin_kind import PluginKind, kinds_of
+from fleetsim.user.plugin import PluginKind, PluginSettings, kinds_of
 from fleetsim.user.watched_calls import WatchedCalls
 
 _NUMBERS: Mapping[str, tuple[type, ...]] = MappingProxyType(

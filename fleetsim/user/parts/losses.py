@@ -11,8 +11,7 @@ from fleetsim.learning.local.loss_settings import LossKind, LossSettings
 from fleetsim.learning.models.model_fault import ModelFaultError
 from fleetsim.quoting import quoted
 from fleetsim.user.parts.models import ModelPlugins
-from fleetsim.user.plugin import PluginSettings
-from fleetsim.user.plugin_kind import PluginKind, accepts, kinds_of
+from fleetsim.user.plugin import PluginKind, PluginSettings, accepts, kinds_of
 from fleetsim.user.watched_calls import WatchedCalls, model_faults
 
 FORMS = (SampleForm((4,), 10), SampleForm((4,), 2), SampleForm((6,), 30, 30, is_sequence=True))

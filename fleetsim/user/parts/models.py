@@ -16,8 +16,7 @@ from fleetsim.learning.models.settings import ModelSettings
 from fleetsim.settings import Settings
 from fleetsim.training.settings import TrainerKind
 from fleetsim.training.trainer_choice import TrainerQuestion, fault
-from fleetsim.user.plugin import PluginSettings
-from fleetsim.user.plugin_kind import PluginKind, accepts, kinds_of
+from fleetsim.user.plugin import PluginKind, PluginSettings, accepts, kinds_of
 from fleetsim.user.watched_calls import WatchedCalls, model_faults
 
 if TYPE_CHECKING:
