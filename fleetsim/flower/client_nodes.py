@@ -17,9 +17,17 @@ import torch
 
 from fleetsim.contracts import IntArray, Purpose, State
 from fleetsim.errors import DataError, FleetsimError
-from fleetsim.flower import payload, versions
+from fleetsim.flower import versions
 from fleetsim.flower.app import App
-from fleetsim.flower.costs import MessageCost
+from fleetsim.flower.costs import (
+    MessageCost,
+    kind_of,
+    metrics_of,
+    num_samples_of,
+    pack,
+    payload_byte,
+    unpack,
+)
 from fleetsim.host.user_code import crash_file
 from fleetsim.learning.global_generators import addressed
 from fleetsim.quoting import one_line, quoted
@@ -102,7 +110,7 @@ class ClientNodes:
             self._measured[sent.id] = computed
             done = settings.work(settings.num_samples or 0) if count is None else count.work(0)
             return MessageCost(done, len(computed.error[1].encode()))
-        declared = payload.num_samples_of(payload.metrics_of(computed.content))
+        declared = num_samples_of(metrics_of(computed.content))
         num_samples = settings.num_samples or declared or 0
         work = settings.work(num_samples) if count is None else count.work(num_samples)
         if count is not None and not work.flop and sent.purpose is not Purpose.PROBE:
@@ -113,7 +121,7 @@ class ClientNodes:
             )
         upload_byte = settings.upload_byte
         if upload_byte is None:
-            upload_byte = payload.payload_byte(computed.content)
+            upload_byte = payload_byte(computed.content)
         self._measured[sent.id] = computed
         self._costs[kind] = MessageCost(work, upload_byte)
         return self._costs[kind]
@@ -142,14 +150,14 @@ class ClientNodes:
         content = sent.message.content
         ignored = self._app.settings.same_cost_config
         parts = [sent.client, sent.message.metadata.message_type]
-        return json.dumps([*parts, payload.kind_of(content, ignored=ignored)])
+        return json.dumps([*parts, kind_of(content, ignored=ignored)])
 
     def _check(self, sent: NodeMessage, cost: MessageCost, content: Any) -> None:
         settings = self._app.settings.of(sent.purpose)
         pairs = []
         if settings.upload_byte is None:
-            pairs.append(("byte", payload.payload_byte(content), cost.upload_byte))
-        declared = payload.num_samples_of(payload.metrics_of(content))
+            pairs.append(("byte", payload_byte(content), cost.upload_byte))
+        declared = num_samples_of(metrics_of(content))
         if settings.num_samples is None and declared is not None:
             pairs.append(("sample(s)", declared, cost.work.num_samples))
         for unit, now, before in pairs:
@@ -166,7 +174,7 @@ class ClientNodes:
         if state is None:
             state = self._records.RecordDict()
         elif keeps_state:
-            state = payload.unpack(payload.pack(state))
+            state = unpack(pack(state))
         context = self._records.Context(
             run_id=versions.RUN_ID,
             node_id=sent.message.metadata.dst_node_id,
@@ -176,7 +184,7 @@ class ClientNodes:
         )
         # Sent bytes, so that nothing that a client changes is seen by the server or another one.
         message = self._records.Message(
-            payload.unpack(sent.packed),
+            unpack(sent.packed),
             dst_node_id=sent.message.metadata.dst_node_id,
             message_type=sent.message.metadata.message_type,
             ttl=sent.message.metadata.ttl,
@@ -229,7 +237,7 @@ class ClientNodes:
             _COSTS: np.frombuffer(json.dumps(costs).encode(), dtype=np.uint8),
         }
         for client, record in sorted(self._states.items()):
-            state[f"{_CONTEXT}{client}"] = np.frombuffer(payload.pack(record), dtype=np.uint8)
+            state[f"{_CONTEXT}{client}"] = np.frombuffer(pack(record), dtype=np.uint8)
         return state
 
     def restore(self, state: State) -> None:
@@ -239,7 +247,7 @@ class ClientNodes:
         self._costs = {kind: MessageCost.of(data) for kind, data in costs.items()}
         for key, packed in state.items():
             if key.startswith(_CONTEXT):
-                self._states[int(key.removeprefix(_CONTEXT))] = payload.unpack(packed.tobytes())
+                self._states[int(key.removeprefix(_CONTEXT))] = unpack(packed.tobytes())
 
 
 def _origin(app: App, fault: BaseException) -> tuple[str, BaseException]:

@@ -11,9 +11,10 @@ from typing import Any
 
 from fleetsim.contracts import Purpose
 from fleetsim.errors import DataError, FleetsimError
-from fleetsim.flower import payload, versions
+from fleetsim.flower import versions
 from fleetsim.flower.call_record import CallRecord
 from fleetsim.flower.client_nodes import NodeMessage
+from fleetsim.flower.costs import pack, unpack
 from fleetsim.flower.message_server import MessageServer
 from fleetsim.flower.message_tasks import NODE_UNAVAILABLE, Answer
 from fleetsim.quoting import quoted
@@ -155,7 +156,7 @@ class VirtualGrid:
             number = f"m{self._num_messages}"
             message.metadata.__dict__["_message_id"] = number
             self._sent[number] = message
-            packed = payload.pack(message.content)
+            packed = pack(message.content)
             sent.append(NodeMessage(number, client, purpose, (), message, packed))
         return sent
 
@@ -164,7 +165,7 @@ class VirtualGrid:
         return [
             [
                 answer.message_id,
-                None if answer.content is None else self._store(payload.pack(answer.content)),
+                None if answer.content is None else self._store(pack(answer.content)),
                 answer.lost,
                 answer.code,
             ]
@@ -183,7 +184,7 @@ class VirtualGrid:
             error = self._records.Error(code, reason)
             reply = self._records.Message(error, reply_to=instruction)
         else:
-            content = payload.unpack(self._stored(digest))
+            content = unpack(self._stored(digest))
             reply = self._records.Message(content, reply_to=instruction)
         reply.metadata.__dict__["_message_id"] = number
         return reply
