@@ -12,8 +12,7 @@ from fleetsim.learning.data.digits import DigitsSettings
 from fleetsim.learning.data.folder import FolderSettings
 from fleetsim.learning.data.labelled_text import LabelledTextSettings
 from fleetsim.learning.data.published.celeba import CelebASettings
-from fleetsim.learning.data.published.cifar10 import Cifar10Settings
-from fleetsim.learning.data.published.cinic10 import Cinic10Settings
+from fleetsim.learning.data.published.cifar10 import Cifar10Settings, Cinic10Settings
 from fleetsim.learning.data.published.extrasensory import ExtraSensorySettings
 from fleetsim.learning.data.published.mnist import (
     EmnistSettings,

@@ -2,8 +2,7 @@
 
 - `fetch`: Published data sets: download, local folders, and verification of the files.
 - `mnist`: MNIST, Fashion-MNIST and EMNIST.
-- `cifar10`: CIFAR-10, from the published archive or from a folder of pictures.
-- `cinic10`: CINIC-10: CIFAR-10's classes, with pictures of CIFAR-10 and of ImageNet.
+- `cifar10`: CIFAR-10 and CINIC-10.
 - `tiny_imagenet`: Tiny ImageNet: 200 classes of ImageNet in pictures of 64 x 64 pixels.
 - `celeba`: CelebA: faces of people by person, and whether they smile.
 - `extrasensory`: ExtraSensory.
