@@ -31,7 +31,7 @@ from fleetsim.flower.costs import (
 from fleetsim.host.user_code import crash_file
 from fleetsim.learning.global_generators import addressed
 from fleetsim.quoting import one_line, quoted
-from fleetsim.user.flop.counted_operations import counting
+from fleetsim.user.models.counted_operations import counting
 
 _CONTEXT = "context/"
 _COSTS = "costs"

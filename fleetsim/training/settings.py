@@ -10,7 +10,7 @@ from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.local.step_settings import Precision
 from fleetsim.learning.models.paper_cost import CostSettings
 from fleetsim.learning.models.settings import ModelSettings
-from fleetsim.learning.partition.holdout import HoldoutFrom
+from fleetsim.learning.partition.client_samples import HoldoutFrom
 from fleetsim.learning.partition.split import PartitionSettings
 from fleetsim.learning.partition.without_labels import IidSettings
 from fleetsim.schema.key_conditions import TRAINING, by_key

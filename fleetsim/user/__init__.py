@@ -14,7 +14,6 @@ its code fails, a `DataError` of its data. A `ModelFaultError` does not say yet 
 - `watched_calls`: Calls of a plug-in that is checked.
 - `data`: Data of the user's own.
 - `models`: Networks of the user's own: any `torch.nn.Module`, from a class or function of theirs.
-- `flop`: FLOP of code of the user's own, from torch's formulas.
 
 A new kind is a subclass of `PluginKind` in a module of `parts`, whose attributes say what it is,
 and its name in `loading.KINDS`. Its `settings_base` stands in the place of fleetsim's own settings,

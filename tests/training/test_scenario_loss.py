@@ -14,8 +14,8 @@ from fleetsim.kernels.vmap.vmap_sgd import VectorisedKernel
 from fleetsim.learning.data.digits import DigitsSettings
 from fleetsim.learning.local.optimizer_settings import SgdSettings
 from fleetsim.learning.local.settings import LocalSettings
-from fleetsim.learning.models.hinge_loss import LinearSvm
 from fleetsim.learning.models.settings import LogisticSettings
+from fleetsim.learning.models.small import LinearSvm
 from fleetsim.learning.partition.without_labels import IidSettings
 from fleetsim.training.preparation import prepare_task
 from fleetsim.training.prepared_task import PreparedTask, TaskRequest

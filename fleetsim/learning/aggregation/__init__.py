@@ -4,7 +4,6 @@
 - `aggregator_kind`: Base of the settings of aggregators.
 - `server_optimizers`: Server optimizers.
 - `asynchronous`: Asynchronous aggregation: FedAsync and FedBuff, with weights for stale updates.
-- `robust_updates`: Updates of a round for robust aggregation.
 - `robust_rules`: Robust aggregation.
 - `privacy`: Differential privacy of clients.
 - `secure_aggregation`: Costs and failures of secure aggregation: SecAgg and SecAgg+.

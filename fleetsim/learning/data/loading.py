@@ -8,6 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from fleetsim.learning.data.dataset import Dataset
+from fleetsim.learning.data.dataset_kind import SETS, RemoteSet
 from fleetsim.learning.data.digits import DigitsSettings
 from fleetsim.learning.data.folder import FolderSettings
 from fleetsim.learning.data.labelled_text import LabelledTextSettings
@@ -22,7 +23,6 @@ from fleetsim.learning.data.published.mnist import (
 from fleetsim.learning.data.published.shakespeare import ShakespeareSettings
 from fleetsim.learning.data.published.tiny_imagenet import TinyImageNetSettings
 from fleetsim.learning.data.published.wikitext import WikiText2Settings
-from fleetsim.learning.data.remote_set import SETS, RemoteSet
 from fleetsim.learning.data.synthetic import SyntheticSettings
 
 DatasetSettings = Annotated[

@@ -6,7 +6,7 @@ Errors name the place, the array and the first bad sample.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,14 +14,9 @@ from numpy.typing import NDArray
 from fleetsim.contracts import IntArray
 from fleetsim.counts import floor_product
 from fleetsim.errors import DataError, ScenarioError
-from fleetsim.learning.data.accessed_inputs import AccessedInputs
-from fleetsim.learning.data.dataset import ByteImages, Dataset, Inputs
+from fleetsim.learning.data.dataset import AccessedInputs, ByteImages, Dataset, Inputs
 from fleetsim.learning.data.standardisation import from_pixels, moments_in, scaled, standardise
 from fleetsim.rng import stream
-
-if TYPE_CHECKING:
-    from fleetsim.learning.data.accessed_inputs import AccessedInputs
-
 
 MAX_CLASSES = 1_000_000
 _MAX_TOKENS = 10_000_000

@@ -6,10 +6,8 @@
 - `small`: Small networks of the federated papers, layer by layer.
 - `vision`: Published image networks in their form for small images, such as CIFAR's 32 x 32 pixels.
 - `text`: Networks for text: from tokens [n, t] int64 to logits of the sample or of every position.
-- `hinge_loss`: Hinge losses of a linear support vector machine for several classes.
 - `dropout`: Dropout whose masks are drawn from the address of a job, not from a shared generator.
-- `flat_vector`: Flat vector of a network's weights, and its layout.
-- `frozen_weights`: Frozen weights of a network: those with `requires_grad=False` when it was made.
+- `flat_vector`: Flat vector of a network's weights with its layout, and frozen weights.
 - `cost`: Cost of a model for a device: FLOP by operation class, parameters, bytes on the wire.
 - `paper_cost`: Model that exists on paper only: its cost, for runs without training.
 - `model_fault`: Faults of a network of the user's own, each one line.

@@ -6,7 +6,5 @@
 - `dirichlet`: Partitions by Dirichlet distributions.
 - `label_runs`: Partitions by runs of the samples sorted by label.
 - `flwr_datasets`: Partitions by the partitioners of the library flwr-datasets.
-- `membership`: Samples of each client, their labels.
-- `holdout`: Training samples that are kept out of training: by the server, and by each client.
 - `client_samples`: Samples of the server and of each client.
 """

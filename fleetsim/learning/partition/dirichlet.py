@@ -24,8 +24,12 @@ from pydantic import Field
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.errors import ScenarioError
 from fleetsim.host.numerics import one_blas_thread
-from fleetsim.learning.partition.membership import first_with_enough, members, shuffled_by_label
-from fleetsim.learning.partition.partition_kind import PartitionKind
+from fleetsim.learning.partition.partition_kind import (
+    PartitionKind,
+    first_with_enough,
+    members,
+    shuffled_by_label,
+)
 from fleetsim.rng import stream
 from fleetsim.schema.ranges import Samples
 

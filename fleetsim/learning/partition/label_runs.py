@@ -18,8 +18,7 @@ from pydantic import Field
 
 from fleetsim.contracts import IntArray
 from fleetsim.errors import ScenarioError
-from fleetsim.learning.partition.membership import members, shuffled_by_label
-from fleetsim.learning.partition.partition_kind import PartitionKind
+from fleetsim.learning.partition.partition_kind import PartitionKind, members, shuffled_by_label
 from fleetsim.rng import stream
 from fleetsim.rounding import ROUNDING_SLACK
 from fleetsim.schema.faults import Fault

@@ -6,8 +6,7 @@ import numpy as np
 
 from fleetsim.contracts import IntArray
 from fleetsim.errors import ScenarioError
-from fleetsim.learning.partition.membership import members
-from fleetsim.learning.partition.partition_kind import PartitionKind
+from fleetsim.learning.partition.partition_kind import PartitionKind, members
 from fleetsim.rng import stream
 
 

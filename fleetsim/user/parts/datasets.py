@@ -12,8 +12,7 @@ from fleetsim.contracts import DatasetSource
 from fleetsim.errors import DataError
 from fleetsim.host.user_code import user_code
 from fleetsim.learning import global_generators
-from fleetsim.learning.data.accessed_inputs import AccessedInputs
-from fleetsim.learning.data.dataset import ByteImages, Dataset, content_sha256
+from fleetsim.learning.data.dataset import AccessedInputs, ByteImages, Dataset, content_sha256
 from fleetsim.learning.data.dataset_kind import DatasetKind
 from fleetsim.learning.data.loading import DatasetSettings
 from fleetsim.user.data.user_dataset import UserDataset, dataset

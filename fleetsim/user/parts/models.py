@@ -165,7 +165,7 @@ class ModelPlugins(PluginKind):
         A network, or the class of one, may say by an attribute `sample_form` on which samples it is
         tried; else `FORMS` are.
         """
-        from fleetsim.learning.models.frozen_weights import weights_text  # noqa: PLC0415
+        from fleetsim.learning.models.flat_vector import weights_text  # noqa: PLC0415
         from fleetsim.user.models.building import initial_network  # noqa: PLC0415
         from fleetsim.user.models.training_checks import check_training  # noqa: PLC0415
         from fleetsim.user.models.user_cost import counted_cost  # noqa: PLC0415

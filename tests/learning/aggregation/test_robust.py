@@ -12,8 +12,8 @@ from fleetsim.learning.aggregation.robust_rules import (
     KrumSettings,
     MedianSettings,
     TrimmedMeanSettings,
+    Updates,
 )
-from fleetsim.learning.aggregation.robust_updates import Updates
 from fleetsim.learning.aggregation.settings import AggregatorSettings
 from tests.learning.aggregation.reports import report, vector
 

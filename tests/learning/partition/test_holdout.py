@@ -15,7 +15,7 @@ from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.models.flat_vector import flatten
 from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import LogisticSettings
-from fleetsim.learning.partition.holdout import (
+from fleetsim.learning.partition.client_samples import (
     hold_out,
     num_held,
     shuffle_holdouts,

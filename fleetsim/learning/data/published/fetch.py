@@ -25,7 +25,7 @@ from rich.progress import (
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.host import paths
 from fleetsim.host.plain_console import PlainConsole
-from fleetsim.learning.data.remote_set import RemoteFile, RemoteSet
+from fleetsim.learning.data.dataset_kind import RemoteFile, RemoteSet
 from fleetsim.quoting import quoted
 from fleetsim.schema.spelling import did_you_mean
 

@@ -23,10 +23,9 @@ from fleetsim.contracts import IntArray
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.host import paths
 from fleetsim.learning.data.dataset import Dataset
-from fleetsim.learning.data.dataset_kind import DatasetKind
+from fleetsim.learning.data.dataset_kind import SETS, DatasetKind, RemoteSet
 from fleetsim.learning.data.formats.archives import read_zip
 from fleetsim.learning.data.published.fetch import find_files, named_folder
-from fleetsim.learning.data.remote_set import SETS, RemoteSet
 from fleetsim.learning.data.tokens import check_memory, most_frequent, spread, windows
 from fleetsim.schema.ranges import Samples
 from fleetsim.settings import Settings

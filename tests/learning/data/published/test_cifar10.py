@@ -6,6 +6,7 @@ import pytest
 
 from fleetsim.errors import DataError
 from fleetsim.learning.data.dataset import Dataset
+from fleetsim.learning.data.dataset_kind import RemoteSet
 from fleetsim.learning.data.loading import REGISTRY
 from fleetsim.learning.data.published.cifar10 import (
     CLASSES,
@@ -13,7 +14,6 @@ from fleetsim.learning.data.published.cifar10 import (
     read_folder,
     read_records,
 )
-from fleetsim.learning.data.remote_set import RemoteSet
 from tests.learning.data.stand_ins import (
     Published,
     damaged,

@@ -7,9 +7,9 @@ from pydantic import ValidationError
 
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.learning.data.dataset import Dataset
+from fleetsim.learning.data.dataset_kind import RemoteSet
 from fleetsim.learning.data.loading import REGISTRY
 from fleetsim.learning.data.published.cifar10 import CLASSES, Cinic10Settings
-from fleetsim.learning.data.remote_set import RemoteSet
 from tests.learning.data.stand_ins import (
     Published,
     load_stand_in,

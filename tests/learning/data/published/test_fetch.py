@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from fleetsim.errors import DataError
+from fleetsim.learning.data.dataset_kind import RemoteFile, RemoteSet
 from fleetsim.learning.data.loading import REGISTRY
 from fleetsim.learning.data.published import fetch as module
 from fleetsim.learning.data.published.fetch import cache_folder, fetch, find_files
-from fleetsim.learning.data.remote_set import RemoteFile, RemoteSet
 
 CONTENT = bytes(range(256)) * 1000
 PACKED = gzip.compress(CONTENT, mtime=0)

@@ -34,7 +34,7 @@ _FREE_TAGS = tuple(
 )
 """Torch's own marks of operations on one element at a time, of sums, and of copied views."""
 
-_NAMED = resources.files("fleetsim.user.flop").joinpath("free_operations.toml").read_text("utf-8")
+_NAMED = resources.files("fleetsim.user.models").joinpath("free_operations.toml").read_text("utf-8")
 _FREE = frozenset(name for names in tomllib.loads(_NAMED).values() for name in names.split())
 """Names of operations without a mark that multiply no matrices."""
 
