@@ -7,8 +7,7 @@ from fleetsim.errors import ScenarioError
 from fleetsim.kernels.stacked.linear_chain import widths_of
 from fleetsim.kernels.stacked.stacked_sgd import StackedKernel
 from fleetsim.kernels.vmap.vmap_sgd import fault
-from fleetsim.learning.local.optimizer_settings import AdamSettings, SgdSettings
-from fleetsim.learning.local.rate_schedules import CosineSettings
+from fleetsim.learning.local.optimizer_settings import AdamSettings, CosineSettings, SgdSettings
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.local.step_settings import AugmentationSettings
 from fleetsim.learning.models import settings as models

@@ -28,7 +28,7 @@ from fleetsim.kernels.batches import (
 )
 from fleetsim.kernels.device_samples import stack_samples
 from fleetsim.kernels.vmap.model_stack import ModelStack
-from fleetsim.learning.local.rate_schedules import ConstantRateSettings
+from fleetsim.learning.local.optimizer_settings import ConstantRateSettings
 from fleetsim.learning.local.step_memory import kept_byte, num_weight_copies
 from fleetsim.learning.local.step_settings import Precision, StepSettings
 

@@ -20,9 +20,8 @@ from fleetsim.learning.data.published.mnist import (
     FashionMnistSettings,
     MnistSettings,
 )
-from fleetsim.learning.data.published.shakespeare import ShakespeareSettings
+from fleetsim.learning.data.published.texts import ShakespeareSettings, WikiText2Settings
 from fleetsim.learning.data.published.tiny_imagenet import TinyImageNetSettings
-from fleetsim.learning.data.published.wikitext import WikiText2Settings
 from fleetsim.learning.data.synthetic import SyntheticSettings
 
 DatasetSettings = Annotated[

@@ -6,10 +6,11 @@ Errors name the place, the array and the first bad sample.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from fleetsim.contracts import IntArray
 from fleetsim.counts import floor_product
@@ -17,6 +18,8 @@ from fleetsim.errors import DataError, ScenarioError
 from fleetsim.learning.data.dataset import AccessedInputs, ByteImages, Dataset, Inputs
 from fleetsim.learning.data.standardisation import from_pixels, moments_in, scaled, standardise
 from fleetsim.rng import stream
+from fleetsim.schema.ranges import PartFraction
+from fleetsim.settings import Settings
 
 MAX_CLASSES = 1_000_000
 _MAX_TOKENS = 10_000_000
@@ -146,16 +149,17 @@ def _check_length(array: NDArray[Any], place: str, num_samples: int) -> None:
 _SPLIT_SEED = 0
 
 
-@dataclass(frozen=True, slots=True)
-class AssemblyRules:
+class AssemblyRules(Settings):
     """Options of the user besides the samples."""
 
-    test_fraction: float | None = None
-    """Share of every client's training samples that becomes the test part; None: there is one."""
+    test_fraction: PartFraction | None = None
+    """Share of every client's training samples, drawn at random but the same for every seed, that
+    becomes the test part; for a data set without one, and only for such."""
     standardise: bool = False
-    """Scale every channel or feature to mean 0 and standard deviation 1 over the training part."""
-    num_classes: int | None = None
-    """Number of labels; None: the largest label of both parts plus one."""
+    """Scale every channel of images, or every feature of vectors, to mean 0 and standard deviation
+    1 over the training part."""
+    num_classes: Annotated[int, Field(ge=2, le=MAX_CLASSES)] | None = None
+    """Number of labels; by default the largest label of both parts plus one."""
 
 
 @dataclass(frozen=True, slots=True)

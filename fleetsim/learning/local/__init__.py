@@ -1,8 +1,6 @@
 """Local work of one client: training, gradients, evaluation, and the memory that it needs.
 
-- `rate_schedules`: Schedules of the clients' learning rate.
 - `optimizer_settings`: Settings of the clients' optimizers, without torch.
-- `loss_settings`: Settings of the loss that clients minimise, without torch.
 - `step_settings`: Settings of the steps of local training, without torch.
 - `settings`: Settings of local training, without torch.
 - `augmentation`: Augmentation of the samples of a training step: flip, crop, noise and mixup.

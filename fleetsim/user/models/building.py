@@ -20,7 +20,7 @@ from fleetsim.learning.models.flat_vector import flatten
 from fleetsim.learning.models.model_fault import ModelFaultError, from_code_of
 from fleetsim.learning.models.synthetic_samples import drawn_samples, zero_batch
 from fleetsim.training.trial_clients import copied
-from fleetsim.user.watched_calls import model_faults
+from fleetsim.user.watched_calls import faults_of
 
 _BATCH_NORMS = nn.modules.batchnorm._BatchNorm
 _NUM_TRIED = (2, 3, 1)
@@ -131,7 +131,7 @@ def initial_network(
     where the running statistics decay at a fixed rate. `make` calls the user's class or function,
     and says its own faults.
     """
-    with model_faults(label):
+    with faults_of(label):
         module = _initial(make, samples, seed)
         check_weights(module)
         # Built twice in every run, so that a generator without a seed is noticed.

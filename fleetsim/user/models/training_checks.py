@@ -11,8 +11,8 @@ from fleetsim.contracts import IntArray, SampleForm
 from fleetsim.counts import Batching
 from fleetsim.kernels.base import Kernel
 from fleetsim.learning.global_generators import addressed
-from fleetsim.learning.local.loss_settings import MODEL_LOSS, LossKind
 from fleetsim.learning.local.sample_losses import losses, losses_of
+from fleetsim.learning.local.step_settings import MODEL_LOSS, LossKind
 from fleetsim.learning.models.flat_vector import FrozenWeights, left_alone
 from fleetsim.learning.models.model_fault import ModelFaultError, from_code_of
 from fleetsim.learning.models.synthetic_samples import drawn_samples

@@ -2,8 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,7 +16,7 @@ from fleetsim.learning.data.dataset_kind import DatasetKind
 from fleetsim.learning.data.loading import DatasetSettings
 from fleetsim.user.data.user_dataset import UserDataset, dataset
 from fleetsim.user.plugin import PluginKind, PluginSettings, accepts, kinds_of, name_of
-from fleetsim.user.watched_calls import WatchedCalls, refused
+from fleetsim.user.watched_calls import WatchedCalls, faults_of, refused, same
 
 _NUMBERS = (np.dtype(np.float32), np.dtype(np.int64))
 
@@ -186,7 +185,7 @@ class DatasetPlugins(PluginKind):
         """Rehearse it; see `PluginKind.check`."""
 
         def read() -> Dataset:
-            with _data_faults(calls):
+            with faults_of(calls.label, DataError):
                 return loaded(make(), calls.label, seed=_SEED, num_clients=_NUM_CLIENTS)
 
         first, second = (calls.watched("load", read) for _ in range(2))
@@ -194,7 +193,7 @@ class DatasetPlugins(PluginKind):
             _check_access(first.accessed, second.accessed, calls)
         for name in _ARRAYS:
             one, two = getattr(first, name), getattr(second, name)
-            if not _equal(one, two):
+            if not same(one, two):
                 raise calls.refused(f"load gives other {name} {_APART}")
         sizes = [(each.num_classes, each.vocabulary_size) for each in (first, second)]
         if sizes[0] != sizes[1]:
@@ -233,19 +232,10 @@ def _asked(load: Callable[..., Any]) -> list[str] | None:
     return asked if accepts(load, **dict.fromkeys(asked, 0)) else None
 
 
-@contextmanager
-def _data_faults(calls: WatchedCalls) -> Iterator[None]:
-    """Tell faults of the data in the block as those of the plug-in."""
-    try:
-        yield
-    except DataError as fault:
-        raise calls.refused(str(fault).removeprefix(f"{calls.label}: ")) from fault
-
-
 def _check_access(first: AccessedInputs, second: AccessedInputs, calls: WatchedCalls) -> None:
     """Check that samples which are made at each access depend on its address alone."""
     rows = np.arange(min(_NUM_READ, len(first)))
-    with _data_faults(calls):
+    with faults_of(calls.label, DataError):
         one, two = (
             each.taken(order, [0] * len(rows), seed=_SEED, address=(0,))
             for each, order in ((first, rows), (second, rows[::-1]))
@@ -257,9 +247,3 @@ def _check_access(first: AccessedInputs, second: AccessedInputs, calls: WatchedC
             " come from the global generators, which are seeded for it, and nothing from earlier"
             " reads"
         )
-
-
-def _equal(one: Any, two: Any) -> bool:
-    if isinstance(one, ByteImages) and isinstance(two, ByteImages):
-        return (one.mean, one.std) == (two.mean, two.std) and np.array_equal(one.pixels, two.pixels)
-    return type(one) is type(two) and np.array_equal(one, two)

@@ -7,12 +7,12 @@ from typing import Any
 from fleetsim.contracts import Loss, SampleForm
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.global_generators import addressed
-from fleetsim.learning.local.loss_settings import LossKind, LossSettings
+from fleetsim.learning.local.step_settings import LossKind, LossSettings
 from fleetsim.learning.models.model_fault import ModelFaultError
 from fleetsim.quoting import quoted
 from fleetsim.user.parts.models import ModelPlugins
 from fleetsim.user.plugin import PluginKind, PluginSettings, accepts, kinds_of
-from fleetsim.user.watched_calls import WatchedCalls, model_faults
+from fleetsim.user.watched_calls import WatchedCalls, faults_of
 
 FORMS = (SampleForm((4,), 10), SampleForm((4,), 2), SampleForm((6,), 30, 30, is_sequence=True))
 """Forms of samples that are tried in turn; the first is taken on which the loss does not fail."""
@@ -32,7 +32,7 @@ class LossPluginSettings(PluginSettings, LossKind):
         from fleetsim.user.parts.checked_loss import check_loss, function_of  # noqa: PLC0415
 
         key = f"task.local.loss.kind = {quoted(self.kind)}"
-        with model_faults(key), addressed(0, "trial") as draws:
+        with faults_of(key), addressed(0, "trial") as draws:
             check_loss(function_of(self.build()), samples)
         if draws.library is not None:
             raise ScenarioError(

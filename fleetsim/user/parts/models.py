@@ -17,7 +17,7 @@ from fleetsim.settings import Settings
 from fleetsim.training.settings import TrainerKind
 from fleetsim.training.trainer_choice import TrainerQuestion, fault
 from fleetsim.user.plugin import PluginKind, PluginSettings, accepts, kinds_of
-from fleetsim.user.watched_calls import WatchedCalls, model_faults
+from fleetsim.user.watched_calls import WatchedCalls, faults_of
 
 if TYPE_CHECKING:
     from torch import nn
@@ -59,7 +59,7 @@ class ModelPluginSettings(PluginSettings, UserModelKind):
         """Return the cost of the network, counted or as it declares it."""
         from fleetsim.user.models.user_cost import counted_cost  # noqa: PLC0415
 
-        with model_faults(self.label):
+        with faults_of(self.label):
             return counted_cost(module, samples)
 
     def proved_trainer(self, asked: TrainerQuestion) -> tuple[TrainerKind, str]:
@@ -74,7 +74,7 @@ class ModelPluginSettings(PluginSettings, UserModelKind):
         message = fault(asked.requested, self, local)
         if message is not None:
             raise ScenarioError(f"trainer.{message[0]}: {message[1]}")
-        with model_faults(self.label):
+        with faults_of(self.label):
             check_training(module, samples, local.loss)
             check_single_samples(
                 module,
@@ -184,7 +184,7 @@ class ModelPlugins(PluginKind):
                 if any(words in str(fault) for words in _OF_THE_FORM):
                     continue  # it may be meant for samples of another form
                 raise
-            with model_faults(calls.label):
+            with faults_of(calls.label):
                 counted_cost(module, samples)
                 check_training(module, samples)
             if calls.on_note is not None:

@@ -5,7 +5,6 @@
 - `cifar10`: CIFAR-10 and CINIC-10: ten classes of small colour pictures.
 - `tiny_imagenet`: Tiny ImageNet: 200 classes of ImageNet in pictures of 64 x 64 pixels.
 - `celeba`: CelebA: faces of people by person, and whether they smile.
+- `texts`: Texts whose next token is predicted.
 - `extrasensory`: ExtraSensory.
-- `shakespeare`: Shakespeare's plays as a next-character task.
-- `wikitext`: WikiText-2 as a language model's task, with its articles as natural clients.
 """

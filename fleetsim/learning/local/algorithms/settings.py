@@ -6,8 +6,7 @@ from annotated_types import Ge
 from pydantic import Field
 
 from fleetsim.contracts import ClientTraining
-from fleetsim.learning.local.optimizer_settings import SgdSettings
-from fleetsim.learning.local.rate_schedules import ConstantRateSettings
+from fleetsim.learning.local.optimizer_settings import ConstantRateSettings, SgdSettings
 from fleetsim.learning.local.step_settings import StepSettings
 from fleetsim.schema.key_conditions import TRAINING, by_key
 from fleetsim.schema.ranges import StepFactor
