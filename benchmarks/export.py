@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from fleetsim.errors import ScenarioError
-from fleetsim.learning.data.blank import BlankSettings
+from fleetsim.learning.data.built_in import BlankSettings
 from fleetsim.learning.data.loading import load_dataset
 from fleetsim.learning.models.flat_vector import flatten
 from fleetsim.learning.models.networks import build_model

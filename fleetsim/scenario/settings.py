@@ -31,7 +31,7 @@ from fleetsim.selectors.baselines.uniform import RandomSettings
 from fleetsim.settings import DEFAULTS_VERSION, Settings
 from fleetsim.training.settings import TaskSettings, TrainerSettings
 from fleetsim.user import Plugin, given_plugin
-from fleetsim.user.extension import extended
+from fleetsim.user.loading import extended
 from fleetsim.user.parts.selectors import guarded
 
 WORLD: tuple[tuple[str, ...], ...] = (

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from fleetsim.learning.data.blank import BlankSettings
+from fleetsim.learning.data.built_in import BlankSettings
 from fleetsim.learning.data.loading import DatasetSettings
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.local.step_settings import Precision

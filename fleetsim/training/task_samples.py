@@ -9,7 +9,7 @@ import numpy as np
 from fleetsim.contracts import FloatArray, IntArray, SampleForm
 from fleetsim.errors import ScenarioError
 from fleetsim.kernels.base import TrainerData
-from fleetsim.learning.data.blank import BlankSettings, blank_sizes
+from fleetsim.learning.data.built_in import BlankSettings, blank_sizes
 from fleetsim.learning.data.dataset import Dataset, content_sha256
 from fleetsim.learning.data.loading import Prefetch, load_dataset
 from fleetsim.learning.partition.client_samples import num_held, split_samples

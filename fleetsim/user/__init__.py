@@ -9,7 +9,6 @@ its code fails, a `DataError` of its data. A `ModelFaultError` does not say yet 
 - `parts`: Kinds of plug-in: settings in the scenario, guards in a run, and rehearsals without one.
 - `plugin`: Plug-ins: the interface of their kinds, and one plug-in with its identity and settings.
 - `loading`: Kinds of plug-ins, and their loading: import by name, or wrapping of what Python gives.
-- `extension`: Settings classes with the kinds of plug-ins beside those of fleetsim.
 - `check`: Check of a plug-in against its Protocol, in a rehearsal without a run.
 - `watched_calls`: Calls of a plug-in that is checked.
 - `data`: Data of the user's own.

@@ -3,6 +3,9 @@
 A class with its own `Settings` adds its kind to those of fleetsim and is made as `CLASS(settings)`.
 A class without is made as `CLASS()` and replaces the scenario's part; the resolved scenario then
 has `kind: MODULE:CLASS`.
+
+The class of the whole scenario is made anew with more members in some unions (`extended`), so that
+checks, messages, schema and the resolved scenario treat a plug-in as any other kind.
 """
 
 import copy
@@ -14,16 +17,17 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType, ModuleType
-from typing import Any, Literal, cast, get_args, get_origin
+from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin
 
-from pydantic import create_model
+from pydantic import Field, create_model
+from pydantic.fields import FieldInfo
 
 from fleetsim.errors import PluginError, ScenarioError
 from fleetsim.host.user_code import user_code
 from fleetsim.quoting import quoted
 from fleetsim.schema import faults
 from fleetsim.schema.spelling import did_you_mean
-from fleetsim.schema.strict_yaml import Document, spelled
+from fleetsim.schema.strict_yaml import Document, KeyPath, spelled
 from fleetsim.settings import Settings
 from fleetsim.user.parts.aggregators import AggregatorPlugins
 from fleetsim.user.parts.client_trainings import ClientTrainingPlugins
@@ -43,6 +47,49 @@ from fleetsim.user.plugin import (
     version_of,
 )
 from fleetsim.user.watched_calls import refused
+
+S = TypeVar("S", bound=Settings)
+
+
+def extended(model: type[S], added: Mapping[KeyPath, Sequence[type[Settings]]]) -> type[S]:
+    """Return a subclass whose mappings at some key paths may also be of added classes.
+
+    Every mapping on the way, in each of its forms, is extended alike. A form that lacks the next
+    key stays as it is.
+    """
+    by_key: dict[str, dict[KeyPath, Sequence[type[Settings]]]] = {}
+    for (key, *below), classes in added.items():
+        by_key.setdefault(str(key), {})[tuple(below)] = classes
+    fields: dict[str, Any] = {}
+    for key, below_key in by_key.items():
+        info = model.model_fields.get(key)
+        if info is None:
+            continue
+        members: list[Any] = list(get_args(info.annotation)) or [info.annotation]
+        deeper = {path: classes for path, classes in below_key.items() if path}
+        if deeper:
+            members = [extended(member, deeper) for member in members]
+        members += below_key.get((), ())
+        union: Any = Union  # of types that are known only now
+        fields[key] = (union[tuple(members)], _field(info, is_union=len(members) > 1))
+    return create_model(
+        model.__name__,
+        __base__=model,
+        __doc__=model.__doc__,
+        # There is no source in which pydantic could look for them; the fields have theirs.
+        __cls_kwargs__={"use_attribute_docstrings": False},
+        **fields,
+    )
+
+
+def _field(info: FieldInfo, *, is_union: bool) -> Any:
+    """Return a field with the default and description of another; unions have `kind`."""
+    discriminator = info.discriminator or ("kind" if is_union else None)
+    options: dict[str, Any] = {"description": info.description, "discriminator": discriminator}
+    if info.default_factory is not None:
+        return Field(default_factory=info.default_factory, **options)
+    return Field(... if info.is_required() else info.default, **options)
+
 
 KINDS: Mapping[str, type[PluginKind]] = MappingProxyType(
     {

@@ -11,7 +11,7 @@ from fleetsim.contracts import Job, SampleForm, Work, WorkKind
 from fleetsim.errors import ScenarioError
 from fleetsim.kernels.base import Kernel
 from fleetsim.kernels.vmap.vmap_sgd import VectorisedKernel
-from fleetsim.learning.data.digits import DigitsSettings
+from fleetsim.learning.data.built_in import DigitsSettings
 from fleetsim.learning.local.optimizer_settings import SgdSettings
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.models.settings import LogisticSettings

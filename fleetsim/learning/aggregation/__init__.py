@@ -1,7 +1,6 @@
 """Aggregation of client updates into the next global model.
 
-- `weighted_mean`: Weighted mean of delivered models, which is FedAvg, or of their changes.
-- `aggregator_kind`: Base of the settings of aggregators.
+- `weighted_mean`: Bases of aggregators.
 - `server_optimizers`: Server optimizers.
 - `asynchronous`: Asynchronous aggregation: FedAsync and FedBuff, with weights for stale updates.
 - `robust_rules`: Robust aggregation.

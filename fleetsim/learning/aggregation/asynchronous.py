@@ -37,9 +37,9 @@ from pydantic import Field
 
 from fleetsim.contracts import BoolArray, FloatArray, Parameters, Report
 from fleetsim.errors import ScenarioError
-from fleetsim.learning.aggregation.aggregator_kind import RuleKind
 from fleetsim.learning.aggregation.weighted_mean import (
     LEAST_SUM,
+    RuleKind,
     are_shares,
     check_finite,
     check_weights,

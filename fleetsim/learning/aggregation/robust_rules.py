@@ -66,10 +66,10 @@ from pydantic import Field
 from fleetsim.contracts import BoolArray, FloatArray, IntArray, Parameters, Report
 from fleetsim.counts import floor_product
 from fleetsim.errors import DivergenceError, ScenarioError
-from fleetsim.learning.aggregation.aggregator_kind import RuleKind
 from fleetsim.learning.aggregation.weighted_mean import (
     BLOCK_NUMBERS,
     ClientWeights,
+    RuleKind,
     check_finite,
     check_shape,
     check_weights,

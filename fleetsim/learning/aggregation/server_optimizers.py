@@ -34,8 +34,12 @@ from pydantic import Field
 
 from fleetsim.contracts import BoolArray, FloatArray, Parameters, Report, State
 from fleetsim.errors import DivergenceError
-from fleetsim.learning.aggregation.aggregator_kind import AggregatorKind
-from fleetsim.learning.aggregation.weighted_mean import ClientWeights, mean_change, weighted_mean
+from fleetsim.learning.aggregation.weighted_mean import (
+    AggregatorKind,
+    ClientWeights,
+    mean_change,
+    weighted_mean,
+)
 from fleetsim.schema.ranges import LearningRate, StepFactor
 
 Decay = Annotated[float, Ge(0), Lt(1)]

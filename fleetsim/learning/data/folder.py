@@ -15,7 +15,7 @@ from fleetsim.contracts import IntArray
 from fleetsim.counts import floor_product
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.host import paths
-from fleetsim.learning.data.dataset import Dataset
+from fleetsim.learning.data.dataset import Dataset, scaled
 from fleetsim.learning.data.dataset_kind import DatasetKind
 from fleetsim.learning.data.formats.idx import idx_shape, read_idx
 from fleetsim.learning.data.formats.npz import npz_shape, read_npz
@@ -30,7 +30,6 @@ from fleetsim.learning.data.own_data import (
     tokens,
     with_channel,
 )
-from fleetsim.learning.data.standardisation import scaled
 
 _ARRAYS = ("images", "inputs", "labels", "client")
 _TRAIN_STEM, _TEST_STEMS = "train", ("test", "t10k")

@@ -7,9 +7,9 @@ from typing import Annotated
 
 from pydantic import Field
 
+from fleetsim.learning.data.built_in import DigitsSettings, SyntheticSettings
 from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.data.dataset_kind import SETS, RemoteSet
-from fleetsim.learning.data.digits import DigitsSettings
 from fleetsim.learning.data.folder import FolderSettings
 from fleetsim.learning.data.labelled_text import LabelledTextSettings
 from fleetsim.learning.data.published.celeba import CelebASettings
@@ -22,7 +22,6 @@ from fleetsim.learning.data.published.mnist import (
 )
 from fleetsim.learning.data.published.texts import ShakespeareSettings, WikiText2Settings
 from fleetsim.learning.data.published.tiny_imagenet import TinyImageNetSettings
-from fleetsim.learning.data.synthetic import SyntheticSettings
 
 DatasetSettings = Annotated[
     DigitsSettings

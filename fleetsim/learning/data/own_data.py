@@ -15,8 +15,16 @@ from pydantic import Field
 from fleetsim.contracts import IntArray
 from fleetsim.counts import floor_product
 from fleetsim.errors import DataError, ScenarioError
-from fleetsim.learning.data.dataset import AccessedInputs, ByteImages, Dataset, Inputs
-from fleetsim.learning.data.standardisation import from_pixels, moments_in, scaled, standardise
+from fleetsim.learning.data.dataset import (
+    AccessedInputs,
+    ByteImages,
+    Dataset,
+    Inputs,
+    from_pixels,
+    moments_in,
+    scaled,
+    standardise,
+)
 from fleetsim.rng import stream
 from fleetsim.schema.ranges import PartFraction
 from fleetsim.settings import Settings

@@ -1,7 +1,8 @@
 """Local work of one client: training, gradients, evaluation, and the memory that it needs.
 
-- `optimizer_settings`: Settings of the clients' optimizers, without torch.
-- `step_settings`: Settings of the steps of local training, without torch.
+- `optimizer_settings`: Settings of the clients' optimizers and of the schedules of their learning
+  rate.
+- `step_settings`: Settings of the steps of local training and of their loss, without torch.
 - `settings`: Settings of local training, without torch.
 - `augmentation`: Augmentation of the samples of a training step: flip, crop, noise and mixup.
 - `optimizers`: Optimizers of local training: directions of their steps, written out.

@@ -19,9 +19,8 @@ from fleetsim.contracts import IntArray
 from fleetsim.errors import DataError
 from fleetsim.host.user_code import user_code
 from fleetsim.learning import global_generators
-from fleetsim.learning.data.dataset import AccessedInputs
+from fleetsim.learning.data.dataset import AccessedInputs, scaled
 from fleetsim.learning.data.own_data import Array, CheckedPart, checked_part
-from fleetsim.learning.data.standardisation import scaled
 from fleetsim.user.data.rows import Row, Source
 from fleetsim.user.data.values import (
     all_alike,

@@ -2,7 +2,6 @@
 
 - `building`: Building of a network of the user's own, with addressed random draws.
 - `user_cost`: Cost of a network of the user's own for a device.
+- `trainer_choice`: Training of a network of the user's own.
 - `counted_operations`: Operations of torch by their arithmetic, and the FLOP of one call.
-- `training_checks`: Checks of the training of a network of the user's own.
-- `trainer_choice`: Choice of the trainer of a user's network.
 """

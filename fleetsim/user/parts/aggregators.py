@@ -12,8 +12,8 @@ from fleetsim import rng
 from fleetsim.contracts import Aggregator, BoolArray, Outcome, Parameters, Purpose, Report, State
 from fleetsim.errors import PluginError
 from fleetsim.host.user_code import user_code
-from fleetsim.learning.aggregation.aggregator_kind import AggregatorKind
 from fleetsim.learning.aggregation.settings import AggregatorSettings
+from fleetsim.learning.aggregation.weighted_mean import AggregatorKind
 from fleetsim.quoting import quoted
 from fleetsim.user.plugin import PluginKind, PluginSettings, kinds_of
 from fleetsim.user.watched_calls import TwinCalls, WatchedCalls, same

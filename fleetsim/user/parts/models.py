@@ -64,10 +64,10 @@ class ModelPluginSettings(PluginSettings, UserModelKind):
 
     def proved_trainer(self, asked: TrainerQuestion) -> tuple[TrainerKind, str]:
         """Return the trainer; see `ChoosesTrainer`."""
-        from fleetsim.user.models.trainer_choice import choose_user_trainer  # noqa: PLC0415
-        from fleetsim.user.models.training_checks import (  # noqa: PLC0415
+        from fleetsim.user.models.trainer_choice import (  # noqa: PLC0415
             check_single_samples,
             check_training,
+            choose_user_trainer,
         )
 
         module, samples, local = asked.module, asked.samples, asked.local
@@ -167,7 +167,7 @@ class ModelPlugins(PluginKind):
         """
         from fleetsim.learning.models.flat_vector import weights_text  # noqa: PLC0415
         from fleetsim.user.models.building import initial_network  # noqa: PLC0415
-        from fleetsim.user.models.training_checks import check_training  # noqa: PLC0415
+        from fleetsim.user.models.trainer_choice import check_training  # noqa: PLC0415
         from fleetsim.user.models.user_cost import counted_cost  # noqa: PLC0415
 
         part = make()

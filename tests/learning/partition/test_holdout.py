@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from fleetsim.contracts import Job, Work, WorkKind
 from fleetsim.errors import ScenarioError
 from fleetsim.kernels.base import Kernel, TrainerData
-from fleetsim.learning.data.digits import DigitsSettings
+from fleetsim.learning.data.built_in import DigitsSettings
 from fleetsim.learning.data.loading import load_dataset
 from fleetsim.learning.local.optimizer_settings import SgdSettings
 from fleetsim.learning.local.settings import LocalSettings

@@ -18,11 +18,10 @@ from pydantic import Field
 
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.host import paths
-from fleetsim.learning.data.dataset import Dataset, LabelledImages, image_dataset
+from fleetsim.learning.data.dataset import Dataset, LabelledImages, image_dataset, moments_in
 from fleetsim.learning.data.dataset_kind import SETS, DatasetKind, RemoteSet
 from fleetsim.learning.data.formats.picture_files import FolderPictures, PictureFiles, ZipPictures
 from fleetsim.learning.data.published.fetch import find_files, named_folder, unpacked_home
-from fleetsim.learning.data.standardisation import moments_in
 from fleetsim.schema.ranges import Samples
 
 _ARCHIVE, _TOP = "img_align_celeba.zip", "img_align_celeba"

@@ -20,12 +20,17 @@ from pydantic import Field, model_validator
 
 from fleetsim.errors import DataError
 from fleetsim.host import paths
-from fleetsim.learning.data.dataset import Dataset, LabelledImages, image_dataset
+from fleetsim.learning.data.dataset import (
+    Dataset,
+    LabelledImages,
+    Pixels,
+    image_dataset,
+    moments_of,
+)
 from fleetsim.learning.data.dataset_kind import SETS, DatasetKind, RemoteSet
 from fleetsim.learning.data.formats.archives import read_tar
 from fleetsim.learning.data.formats.picture_files import FolderPictures, PictureFiles, TarPictures
 from fleetsim.learning.data.published.fetch import find_files, named_folder, unpacked_home
-from fleetsim.learning.data.standardisation import Pixels, moments_of
 
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 """Names of the labels 0..9, as in the archive's `batches.meta.txt`."""

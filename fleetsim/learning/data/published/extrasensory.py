@@ -18,12 +18,11 @@ from fleetsim.contracts import IntArray
 from fleetsim.errors import DataError
 from fleetsim.fleet.traces.usage.features_labels import SUFFIXES, columns_of, people_in
 from fleetsim.host import paths
-from fleetsim.learning.data.dataset import Dataset
+from fleetsim.learning.data.dataset import Dataset, standardise
 from fleetsim.learning.data.dataset_kind import DatasetKind
 from fleetsim.learning.data.formats.archives import opened_zip, zip_content
 from fleetsim.learning.data.formats.npz import read_npz
 from fleetsim.learning.data.published.fetch import named_folder, search_folders
-from fleetsim.learning.data.standardisation import standardise
 
 KIND = "extrasensory-har"
 CLASSES = ("LYING_DOWN", "SITTING", "OR_standing", "FIX_walking", "FIX_running", "BICYCLING")

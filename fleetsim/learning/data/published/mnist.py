@@ -25,12 +25,19 @@ import numpy as np
 from fleetsim.contracts import IntArray
 from fleetsim.errors import DataError
 from fleetsim.host import paths
-from fleetsim.learning.data.dataset import Dataset, LabelledImages, image_dataset
+from fleetsim.learning.data.dataset import (
+    Dataset,
+    LabelledImages,
+    Moments,
+    Pixels,
+    image_dataset,
+    moments_in,
+    moments_of,
+)
 from fleetsim.learning.data.dataset_kind import SETS, DatasetKind, RemoteSet
 from fleetsim.learning.data.formats.archives import read_zip
 from fleetsim.learning.data.formats.idx import labelled_images, parse_idx, read_idx
 from fleetsim.learning.data.published.fetch import find_files, named_folder
-from fleetsim.learning.data.standardisation import Moments, Pixels, moments_in, moments_of
 from fleetsim.schema.key_conditions import ActsIf, by_key
 
 _NUM_CLASSES = 10

@@ -15,12 +15,11 @@ from pydantic import Field
 
 from fleetsim.errors import DataError
 from fleetsim.host import paths
-from fleetsim.learning.data.dataset import Dataset, image_dataset
+from fleetsim.learning.data.dataset import Dataset, Pixels, image_dataset, moments_of
 from fleetsim.learning.data.dataset_kind import SETS, DatasetKind, RemoteSet
 from fleetsim.learning.data.formats.archives import read_zip
 from fleetsim.learning.data.formats.picture_files import FolderPictures, PictureFiles, ZipPictures
 from fleetsim.learning.data.published.fetch import find_files, named_folder, unpacked_home
-from fleetsim.learning.data.standardisation import Pixels, moments_of
 
 _ARCHIVE, _TOP = "tiny-imagenet-200.zip", "tiny-imagenet-200"
 _TITLE = "Tiny ImageNet"
