@@ -17,7 +17,7 @@ optimizer, see `optimizers`.
 
 import math
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -30,7 +30,7 @@ from fleetsim.contracts import IntArray, JobResult, Loss, Parameters
 from fleetsim.counts import Batching
 from fleetsim.learning.local.augmentation import SampleBatch, StepStream, augmented
 from fleetsim.learning.local.optimizers import Descent
-from fleetsim.learning.local.sample_losses import hits, losses_of
+from fleetsim.learning.local.sample_losses import LossFunction, hits, losses_of
 from fleetsim.learning.local.step_settings import StepSettings
 from fleetsim.learning.models.dropout import dropping_out, use_whole_network
 from fleetsim.learning.models.flat_vector import flatten, join, load_flat
@@ -77,23 +77,48 @@ def train(
     """
     load_flat(module, base)
     module.train()
-    parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
-    descent = Descent(parameters, settings, num_steps=settings.scheduled_steps(len(labels)))
+    descent = Descent(trained(module), settings, num_steps=settings.scheduled_steps(len(labels)))
     loss_of = losses_of(module, scenario_loss, label_smoothing=settings.label_smoothing)
-    tells, num_begun = passes.tells_epoch_losses, 0
-    seen: deque[list[Tensor]] = deque(maxlen=None if tells else 1)
+    tells, steps = passes.tells_epoch_losses, batches(inputs, labels, settings, passes)
     with dropping_out(module, passes.stream):
-        for epoch, batch in batches(inputs, labels, settings, passes):
-            if epoch == num_begun:
-                seen.append([])
-                num_begun += 1
-            batch_losses = batch.losses(module(batch.inputs), loss_of)
-            descent.step(torch.autograd.grad(batch_losses.mean(), parameters))
-            seen[-1].append(batch_losses.detach())
-    by_epoch = list(map(torch.cat, seen))
+        by_epoch = take(steps, module, descent, loss_of, keeps_all=tells)
     return _result(by_epoch[-1], flatten(module))._replace(
         num_samples=len(labels), epoch_losses=tuple(map(_mean, by_epoch)) if tells else None
     )
+
+
+def trained(module: nn.Module) -> list[nn.Parameter]:
+    """Return the trained parameters of a network, each once, in their order."""
+    return [parameter for parameter in module.parameters() if parameter.requires_grad]
+
+
+def take(
+    steps: Iterable[tuple[int, SampleBatch]],
+    module: nn.Module,
+    descent: Descent,
+    loss_of: LossFunction,
+    *,
+    added: Sequence[Tensor] | None = None,
+    keeps_all: bool = True,
+) -> list[Tensor]:
+    """Take steps on a network, in place; return the losses of the samples of each epoch.
+
+    The steps are those of `batches`. `added` is added to every gradient, by parameter. The losses
+    are those of the last epoch alone unless it `keeps_all`.
+    """
+    seen: deque[list[Tensor]] = deque(maxlen=None if keeps_all else 1)
+    num_begun, weights = 0, trained(module)
+    for epoch, batch in steps:
+        if epoch == num_begun:
+            seen.append([])
+            num_begun += 1
+        losses = batch.losses(module(batch.inputs), loss_of)
+        gradients: Sequence[Tensor] = torch.autograd.grad(losses.mean(), weights)
+        if added is not None:
+            gradients = [one + addend for one, addend in zip(gradients, added, strict=True)]
+        descent.step(gradients)
+        seen[-1].append(losses.detach())
+    return list(map(torch.cat, seen))
 
 
 def batches(

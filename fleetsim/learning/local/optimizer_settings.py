@@ -15,12 +15,18 @@ from bisect import bisect_left
 from typing import Annotated, Literal, Self
 
 from annotated_types import Ge, Le, Lt
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from fleetsim.schema.explained_keys import USUAL_KIND
 from fleetsim.schema.key_conditions import BEFORE_LAST_ROUND, TRAINING, by_key
 from fleetsim.schema.ranges import LearningRate, Rounds, StepFactor, Steps
 from fleetsim.settings import Settings
+
+
+def _ascending(numbers: tuple[int, ...]) -> tuple[int, ...]:
+    if sorted(set(numbers)) != list(numbers):
+        raise ValueError(f"must be ascending, got {list(numbers)}")
+    return numbers
 
 
 class NoDecaySettings(Settings):
@@ -39,17 +45,11 @@ class StepDecaySettings(Settings):
     entries_act_if = by_key(after_rounds=(BEFORE_LAST_ROUND,))
 
     kind: Literal["steps"] = "steps"
-    after_rounds: Annotated[tuple[Rounds, ...], Field(min_length=1)]
+    after_rounds: Annotated[tuple[Rounds, ...], Field(min_length=1), AfterValidator(_ascending)]
     """Rounds after which the rate is multiplied once more, ascending: the next round is the first
     with the new rate."""
     factor: Annotated[float, Ge(1e-30), Le(1)]
     """Factor of each multiplication."""
-
-    @model_validator(mode="after")
-    def _rounds_ascend(self) -> Self:
-        if sorted(set(self.after_rounds)) != list(self.after_rounds):
-            raise ValueError(f"after_rounds must be ascending, got {list(self.after_rounds)}")
-        return self
 
     def factor_at(self, round_: int) -> float:
         """Return the factor of the learning rate in a round, 1 for the first."""
@@ -140,17 +140,11 @@ class AfterStepsSettings(StepScheduleKind):
     """Multiplication of the rate by a factor after each of some steps."""
 
     kind: Literal["steps"] = "steps"
-    after_steps: Annotated[tuple[Steps, ...], Field(min_length=1)]
+    after_steps: Annotated[tuple[Steps, ...], Field(min_length=1), AfterValidator(_ascending)]
     """Steps after which the rate is multiplied once more, ascending: the next step is the first
     with the new rate."""
     factor: Factor
     """Factor of each multiplication."""
-
-    @model_validator(mode="after")
-    def _steps_ascend(self) -> Self:
-        if sorted(set(self.after_steps)) != list(self.after_steps):
-            raise ValueError(f"after_steps must be ascending, got {list(self.after_steps)}")
-        return self
 
     def _factor_at(self, step: int, num_steps: int) -> float:
         return float(self.factor ** bisect_left(self.after_steps, step))

@@ -6,7 +6,7 @@ columns `timestamp` (s), the features, one `label:NAME` per label (0, 1 or nan) 
 used, and why the last fifth of each person's samples in time is for testing.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path, PurePosixPath
 from typing import ClassVar, Literal
@@ -119,39 +119,38 @@ def _home(folder: Path | None) -> Path:
 
 def _minutes(home: Path) -> tuple[Minutes, Mapping[int, str]]:
     """Return all samples in a folder, and the name of each person by number, such as a UUID."""
-    if paths.is_file(home / _ARCHIVE):
-        parts, ids = _packed(home / _ARCHIVE)
-        return _joined(parts, home / _ARCHIVE), dict(enumerate(ids))
-    if people := people_in(home):
-        parts = [read_person(paths.read(path), str(path), n) for n, path in enumerate(people)]
-        return _joined(parts, home), dict(enumerate(path.name.partition(".")[0] for path in people))
-    arrays = paths.matches(home, "*.npz")
-    if len(arrays) > 1:
-        raise DataError(f"{home} has {arrays[0].name} and {arrays[1].name}; remove one")
-    minutes = read_arrays(arrays[0])
-    return minutes, {number: str(number) for number in np.unique(minutes.person).tolist()}
+    if not paths.is_file(home / _ARCHIVE) and not people_in(home):
+        arrays = paths.matches(home, "*.npz")
+        if len(arrays) > 1:
+            raise DataError(f"{home} has {arrays[0].name} and {arrays[1].name}; remove one")
+        minutes = read_arrays(arrays[0])
+        return minutes, {number: str(number) for number in np.unique(minutes.person).tolist()}
+    parts, names = [], {}
+    for number, (name, place, content) in enumerate(_people(home)):
+        parts.append(read_person(content, place, number))
+        names[number] = name.partition(".")[0]
+    if not parts:
+        raise DataError(f"{home / _ARCHIVE}: holds no file that ends in {SUFFIXES[0]}; get it anew")
+    columns = ([getattr(part, field.name) for part in parts] for field in fields(Minutes))
+    return Minutes(*map(np.concatenate, columns)), names
 
 
-def _packed(archive: Path) -> tuple[list[Minutes], list[str]]:
-    """Return the samples of each person in the published archive, and the ids, in their order."""
-    parts = []
+def _people(home: Path) -> Iterator[tuple[str, str, bytes]]:
+    """Yield name, place and bytes of each person's file, from the published archive or a folder."""
+    archive = home / _ARCHIVE
+    if not paths.is_file(archive):
+        for path in people_in(home):
+            yield path.name, str(path), paths.read(path)
+        return
     with opened_zip(archive) as packed:
         members = {
             PurePosixPath(member.filename).name: member
             for member in packed.infolist()
             if member.filename.endswith(SUFFIXES[0])
         }
-        for number, (name, member) in enumerate(sorted(members.items())):
+        for name, member in sorted(members.items()):
             content = zip_content(packed, member, archive, max_byte=_MAX_MEMBER_BYTE)
-            parts.append(read_person(content, f"{archive}, {name}", number))
-    return parts, [name.partition(".")[0] for name in sorted(members)]
-
-
-def _joined(parts: Sequence[Minutes], place: Path) -> Minutes:
-    if not parts:
-        raise DataError(f"{place}: holds no file that ends in {SUFFIXES[0]}; get it anew")
-    columns = ([getattr(part, field.name) for part in parts] for field in fields(Minutes))
-    return Minutes(*map(np.concatenate, columns))
+            yield name, f"{archive}, {name}", content
 
 
 def read_person(content: bytes, place: str, person: int) -> Minutes:

@@ -124,14 +124,9 @@ def _load(
 
 
 def _part(files: Mapping[str, Path], part: str) -> LabelledImages:
-    images, labels = files[f"{part}-images-idx3-ubyte.gz"], files[f"{part}-labels-idx1-ubyte.gz"]
-    return labelled_images(
-        read_idx(images),
-        read_idx(labels),
-        images_path=str(images),
-        labels_path=str(labels),
-        num_classes=_NUM_CLASSES,
-    )
+    pair = files[f"{part}-images-idx3-ubyte.gz"], files[f"{part}-labels-idx1-ubyte.gz"]
+    images, labels = ((read_idx(path), str(path)) for path in pair)
+    return labelled_images(images, labels, num_classes=_NUM_CLASSES)
 
 
 def _writers(path: Path, labels: IntArray) -> IntArray:
@@ -255,19 +250,14 @@ def read_unpacked(folder: Path, split: Split, part: Part, *, num_images: int) ->
 
 def _characters(contents: list[tuple[bytes, str]], split: Split) -> LabelledImages:
     """Return the characters in the bytes of two files, images then labels, each with its name."""
-    (packed_images, images_path), (packed_labels, labels_path) = contents
+    images, labels = ((parse_idx(packed, place), place) for packed, place in contents)
     form = _FORMS[split]
     characters = labelled_images(
-        parse_idx(packed_images, images_path),
-        parse_idx(packed_labels, labels_path),
-        images_path=images_path,
-        labels_path=labels_path,
-        num_classes=form.num_classes,
-        first_label=form.first_label,
+        images, labels, num_classes=form.num_classes, first_label=form.first_label
     )
     rows, columns = characters.images.shape[2:]
     if (rows, columns) != (_SIDE, _SIDE):
         raise DataError(
-            f"{images_path}: images of {rows} x {columns} pixels, EMNIST's are {_SIDE} x {_SIDE}"
+            f"{contents[0][1]}: images of {rows} x {columns} pixels, EMNIST's are {_SIDE} x {_SIDE}"
         )
     return replace(characters, images=np.ascontiguousarray(characters.images.transpose(0, 1, 3, 2)))

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from fleetsim.errors import PluginError
 from fleetsim.host.user_code import user_code
 from fleetsim.learning.local import local_sgd
 from fleetsim.learning.local.augmentation import SampleBatch, StepStream
+from fleetsim.learning.local.local_sgd import trained
 from fleetsim.learning.local.optimizers import Descent
 from fleetsim.learning.local.step_settings import StepSettings
 from fleetsim.learning.models.dropout import dropping_out
@@ -96,35 +97,23 @@ class ClientData:
         return result.loss, result.accuracy
 
 
-@dataclass(slots=True)
-class LossTally:
-    """Losses of a task by epoch, from which a client's report is made."""
-
-    by_epoch: list[list[Tensor]] = field(default_factory=list)
-
-    def add(self, epoch: int, losses: Tensor) -> None:
-        """Add the losses of a batch [n] of an epoch, from 0."""
-        while len(self.by_epoch) <= epoch:
-            self.by_epoch.append([])
-        self.by_epoch[epoch].append(losses.detach())
-
-    def update(
-        self,
-        *,
-        state: Arrays | None = None,
-        sent: Arrays | None = None,
-        metrics: Mapping[str, float] | None = None,
-    ) -> ClientUpdate:
-        """Return the client's update, with the losses of its last epoch as the built-in's are."""
-        epochs: Sequence[Tensor] = [torch.cat(losses).double() for losses in self.by_epoch]
-        return ClientUpdate(
-            loss=float(epochs[-1].mean()),
-            loss_rms=float(epochs[-1].square().mean()) ** 0.5,
-            state=state,
-            sent=sent,
-            metrics=metrics,
-            epoch_losses=tuple(float(losses.mean()) for losses in epochs),
-        )
+def update_of(
+    by_epoch: Sequence[Tensor],
+    *,
+    state: Arrays | None = None,
+    sent: Arrays | None = None,
+    metrics: Mapping[str, float] | None = None,
+) -> ClientUpdate:
+    """Return a client's update, with the losses of its last epoch as the built-in's are."""
+    epochs = [losses.double() for losses in by_epoch]
+    return ClientUpdate(
+        loss=float(epochs[-1].mean()),
+        loss_rms=float(epochs[-1].square().mean()) ** 0.5,
+        state=state,
+        sent=sent,
+        metrics=metrics,
+        epoch_losses=tuple(float(losses.mean()) for losses in epochs),
+    )
 
 
 def take_steps(
@@ -136,8 +125,8 @@ def take_steps(
     added: Sequence[Tensor] | None = None,
     proximal_mu: float | None = None,
     anchors: Sequence[Tensor] | None = None,
-) -> tuple[Descent, LossTally]:
-    """Take the steps of a task on a network, in place; return the descent and the losses.
+) -> tuple[Descent, list[Tensor]]:
+    """Take the steps of a task on a network, in place; return the descent, and losses by epoch.
 
     The network has the weights that the task begins with. `added` is added to every gradient, by
     parameter; `proximal_mu` replaces the scenario's weight of the proximal term, which holds near
@@ -145,21 +134,8 @@ def take_steps(
     """
     if proximal_mu is not None:
         settings = settings.model_copy(update={"proximal_mu": proximal_mu})
-    weights, tally = trained(model), LossTally()
-    descent = Descent(weights, settings, num_steps=data.scheduled_steps, anchors=anchors)
-    for epoch, batch in data.steps(generator):
-        losses = batch.losses(model(batch.inputs), data.losses)
-        gradients: Sequence[Tensor] = torch.autograd.grad(losses.mean(), weights)
-        if added is not None:
-            gradients = [one + addend for one, addend in zip(gradients, added, strict=True)]
-        descent.step(gradients)
-        tally.add(epoch, losses)
-    return descent, tally
-
-
-def trained(model: nn.Module) -> list[nn.Parameter]:
-    """Return the trained parameters of a network, each once, in their order."""
-    return [parameter for parameter in model.parameters() if parameter.requires_grad]
+    descent = Descent(trained(model), settings, num_steps=data.scheduled_steps, anchors=anchors)
+    return descent, local_sgd.take(data.steps(generator), model, descent, data.losses, added=added)
 
 
 def vector_of(parameters: Sequence[Tensor]) -> NDArray[np.float32]:

@@ -15,7 +15,8 @@ import numpy as np
 from torch import nn
 
 from fleetsim.contracts import ClientUpdate
-from fleetsim.learning.local.algorithms.client_data import ClientData, take_steps, trained
+from fleetsim.learning.local.algorithms.client_data import ClientData, take_steps, update_of
+from fleetsim.learning.local.local_sgd import trained
 from fleetsim.learning.local.step_settings import StepSettings
 from fleetsim.learning.models.flat_vector import flatten, load_flat
 
@@ -41,7 +42,7 @@ class Ditto:
     ) -> ClientUpdate:
         """Train the global model, then the personal one."""
         sent = flatten(model)
-        _, tally = take_steps(model, data, generator, settings)
+        _, by_epoch = take_steps(model, data, generator, settings)
         common = flatten(model)
 
         load_flat(model, sent)
@@ -51,7 +52,8 @@ class Ditto:
         loss, accuracy = data.evaluated(model)
         personal = flatten(model)
         load_flat(model, common)
-        return tally.update(
+        return update_of(
+            by_epoch,
             state={"personal": personal},
             metrics={"personal_loss": loss, "personal_accuracy": accuracy},
         )

@@ -22,9 +22,10 @@ from fleetsim.learning.local.algorithms.client_data import (
     ClientData,
     parts_of,
     take_steps,
-    trained,
+    update_of,
     vector_of,
 )
+from fleetsim.learning.local.local_sgd import trained
 from fleetsim.learning.local.step_settings import StepSettings
 
 
@@ -51,11 +52,11 @@ class FedDyn:
         start = vector_of(weights)
         gradient = data.state.get("gradient", np.zeros_like(start))
         linear = parts_of(-gradient, weights)
-        _, tally = take_steps(
+        _, by_epoch = take_steps(
             model, data, generator, settings, added=linear, proximal_mu=self._alpha
         )
         moved = gradient - self._alpha * (vector_of(weights) - start)
-        return tally.update(state={"gradient": moved.astype(gradient.dtype)})
+        return update_of(by_epoch, state={"gradient": moved.astype(gradient.dtype)})
 
     def wire(self, num_parameters: int) -> Wire:
         """Return no bytes: the server computes h from the models."""

@@ -22,9 +22,10 @@ from fleetsim.learning.local.algorithms.client_data import (
     ClientData,
     parts_of,
     take_steps,
-    trained,
+    update_of,
     vector_of,
 )
+from fleetsim.learning.local.local_sgd import trained
 from fleetsim.learning.local.step_settings import StepSettings
 
 _FLOAT_BYTE = 4
@@ -51,12 +52,13 @@ class Scaffold:
         start, common = vector_of(weights), data.received["control"]
         control = data.state.get("control", np.zeros_like(common))
         correction = parts_of(common - control, weights)
-        descent, tally = take_steps(model, data, generator, settings, added=correction)
+        descent, by_epoch = take_steps(model, data, generator, settings, added=correction)
         taken = descent.num_taken * settings.optimizer.learning_rate
         # A schedule may end at rate 0: no step, so no new estimate of the gradient.
         moved = (start - vector_of(weights)) / taken if taken else common
         change = moved - common
-        return tally.update(
+        return update_of(
+            by_epoch,
             state={"control": (control + change).astype(common.dtype)},
             sent={"control": change.astype(common.dtype)},
         )
