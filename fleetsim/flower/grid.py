@@ -92,7 +92,7 @@ class VirtualGrid:
         answer = self._answer(
             "pull_messages", json.dumps(sorted(ids)), lambda: self._answered(self._server.pull(ids))
         )
-        return self._replies(answer)
+        return [self._reply(*each) for each in answer]
 
     def send_and_receive(
         self, messages: Iterable[Any], *, timeout: float | None = None
@@ -104,7 +104,7 @@ class VirtualGrid:
             f"{_asked(sent)}/{timeout}",
             lambda: self._answered(self._server.send_and_receive(sent, timeout)),
         )
-        replies = self._replies(answer)
+        replies = [self._reply(*each) for each in answer]
         for message in sent:
             self._sent.pop(message.id, None)
         return replies
@@ -171,9 +171,6 @@ class VirtualGrid:
             ]
             for answer in answers
         ]
-
-    def _replies(self, answer: Any) -> list[Any]:
-        return [self._reply(*each) for each in answer]
 
     def _reply(self, message_id: str, digest: str | None, lost: str, code: int) -> Any:
         instruction = self._sent.pop(message_id)

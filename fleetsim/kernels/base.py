@@ -24,7 +24,7 @@ from fleetsim.kernels.device_samples import DeviceSamples, as_tensor
 from fleetsim.learning.data.dataset import AccessedInputs, ByteImages
 from fleetsim.learning.global_generators import addressed
 from fleetsim.learning.local import local_sgd
-from fleetsim.learning.local.augmentation import StepStream
+from fleetsim.learning.local.local_sgd import StepStream
 from fleetsim.learning.local.step_settings import StepSettings
 from fleetsim.learning.models.flat_vector import left_alone
 from fleetsim.learning.torch_settings import configure_torch

@@ -10,8 +10,8 @@ from fleetsim.fleet.devices.assignment import load_devices
 from fleetsim.fleet.devices.hardware_files import HardwareFiles
 from fleetsim.fleet.devices.memory import UncheckedSettings
 from fleetsim.fleet.network.wifi_or_cellular import in_force
-from fleetsim.learning.aggregation.compression import UncompressedSettings
 from fleetsim.learning.aggregation.server_optimizers import OptimizerKind
+from fleetsim.learning.aggregation.uploads import UncompressedSettings
 from fleetsim.learning.aggregation.weighted_mean import AggregatorKind, FedAvgSettings
 from fleetsim.learning.data.built_in import BlankSettings
 from fleetsim.learning.local.algorithms.settings import UNCOVERED

@@ -39,8 +39,11 @@ from fleetsim.fleet.devices.profile import load_device
 from fleetsim.fleet.population import Fleet, build_fleet
 from fleetsim.fleet.settings import FleetSettings
 from fleetsim.learning.aggregation.asynchronous import FedBuffSettings
-from fleetsim.learning.aggregation.compression import CompressedUplink, UncompressedSettings
-from fleetsim.learning.aggregation.update_screening import refusal_reasons
+from fleetsim.learning.aggregation.uploads import (
+    CompressedUplink,
+    UncompressedSettings,
+    refusal_reasons,
+)
 from fleetsim.learning.aggregation.weighted_mean import FedAvgSettings
 from fleetsim.settings import Settings
 from fleetsim.training.trainers import NullTrainer

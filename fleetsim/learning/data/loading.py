@@ -12,7 +12,6 @@ from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.data.dataset_kind import SETS, RemoteSet
 from fleetsim.learning.data.folder import FolderSettings
 from fleetsim.learning.data.labelled_text import LabelledTextSettings
-from fleetsim.learning.data.published.celeba import CelebASettings
 from fleetsim.learning.data.published.cifar10 import Cifar10Settings, Cinic10Settings
 from fleetsim.learning.data.published.extrasensory import ExtraSensorySettings
 from fleetsim.learning.data.published.mnist import (
@@ -21,7 +20,7 @@ from fleetsim.learning.data.published.mnist import (
     MnistSettings,
 )
 from fleetsim.learning.data.published.texts import ShakespeareSettings, WikiText2Settings
-from fleetsim.learning.data.published.tiny_imagenet import TinyImageNetSettings
+from fleetsim.learning.data.published.zipped_pictures import CelebASettings, TinyImageNetSettings
 
 DatasetSettings = Annotated[
     DigitsSettings

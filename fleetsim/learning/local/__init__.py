@@ -4,7 +4,6 @@
   rate.
 - `step_settings`: Settings of the steps of local training and of their loss, without torch.
 - `settings`: Settings of local training, without torch.
-- `augmentation`: Augmentation of the samples of a training step: flip, crop, noise and mixup.
 - `optimizers`: Optimizers of local training: directions of their steps, written out.
 - `sample_losses`: Losses of samples.
 - `local_sgd`: Local training, gradient and evaluation of a model on one client's samples.

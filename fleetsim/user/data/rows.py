@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from fleetsim.errors import DataError
 from fleetsim.host.user_code import user_faults
 from fleetsim.quoting import quoted
+from fleetsim.user.data import hugging_face
 from fleetsim.user.data.values import as_array, is_of
 
 Key = str | int
@@ -180,9 +181,7 @@ class TableSource(Source):
     def _column(self, key: Key) -> Any:
         """Return a column: an array, or a sequence of samples."""
         if is_hugging_face(self._table):
-            from fleetsim.user.data.hugging_face import column  # noqa: PLC0415
-
-            return column(self._table, str(key))
+            return hugging_face.column(self._table, str(key))
         values = self._table[key]
         if is_frame(self._table):
             return values.to_numpy()
@@ -222,9 +221,7 @@ FORMS = (
 def source_of(part: Any, fields: Fields, place: str) -> Source:
     """Return the rows of a part."""
     if isinstance(part, str | Path):
-        from fleetsim.user.data.hugging_face import from_files  # noqa: PLC0415
-
-        part = from_files(Path(part), place)
+        part = hugging_face.from_files(Path(part), place)
     if is_table(part):
         return TableSource(part, fields, place)
     if is_pair_of_arrays(part):

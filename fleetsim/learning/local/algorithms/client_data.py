@@ -14,8 +14,7 @@ from fleetsim.contracts import Arrays, ClientTraining, ClientUpdate, JobResult, 
 from fleetsim.errors import PluginError
 from fleetsim.host.user_code import user_code
 from fleetsim.learning.local import local_sgd
-from fleetsim.learning.local.augmentation import SampleBatch, StepStream
-from fleetsim.learning.local.local_sgd import trained
+from fleetsim.learning.local.local_sgd import SampleBatch, StepStream, trained
 from fleetsim.learning.local.optimizers import Descent
 from fleetsim.learning.local.step_settings import StepSettings
 from fleetsim.learning.models.dropout import dropping_out

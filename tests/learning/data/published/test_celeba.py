@@ -10,7 +10,11 @@ from fleetsim.learning.data.dataset import ByteImages, Dataset
 from fleetsim.learning.data.dataset_kind import RemoteSet
 from fleetsim.learning.data.loading import REGISTRY
 from fleetsim.learning.data.published import fetch
-from fleetsim.learning.data.published.celeba import CelebASettings, by_person, labels_by_picture
+from fleetsim.learning.data.published.zipped_pictures import (
+    CelebASettings,
+    by_person,
+    labels_by_picture,
+)
 from tests.learning.data.stand_ins import (
     Published,
     load_stand_in,

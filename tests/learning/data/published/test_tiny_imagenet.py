@@ -8,7 +8,7 @@ from fleetsim.errors import DataError, ScenarioError
 from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.data.dataset_kind import RemoteSet
 from fleetsim.learning.data.loading import REGISTRY
-from fleetsim.learning.data.published.tiny_imagenet import TinyImageNetSettings, annotated
+from fleetsim.learning.data.published.zipped_pictures import TinyImageNetSettings, annotated
 from tests.learning.data.stand_ins import (
     Published,
     load_stand_in,
