@@ -9,7 +9,7 @@ import json
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import chdir, contextmanager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from fleetsim.errors import DataError, FleetsimError
 from fleetsim.flower import versions
 from fleetsim.flower.app import App
 from fleetsim.flower.costs import (
+    COSTS,
     MessageCost,
     kind_of,
     metrics_of,
@@ -231,10 +232,10 @@ class ClientNodes:
 
     def state(self) -> State:
         """Return everything that `restore` needs."""
-        costs = {kind: asdict(cost) for kind, cost in sorted(self._costs.items())}
+        costs = COSTS.dump_json(dict(sorted(self._costs.items())))
         state: State = {
             "num_samples": self.num_samples,
-            _COSTS: np.frombuffer(json.dumps(costs).encode(), dtype=np.uint8),
+            _COSTS: np.frombuffer(costs, dtype=np.uint8),
         }
         for client, record in sorted(self._states.items()):
             state[f"{_CONTEXT}{client}"] = np.frombuffer(pack(record), dtype=np.uint8)
@@ -243,8 +244,7 @@ class ClientNodes:
     def restore(self, state: State) -> None:
         """Restore what `state` returned."""
         self.num_samples = state["num_samples"].astype(np.int64)
-        costs = json.loads(state[_COSTS].tobytes())
-        self._costs = {kind: MessageCost.of(data) for kind, data in costs.items()}
+        self._costs = COSTS.validate_json(state[_COSTS].tobytes())
         for key, packed in state.items():
             if key.startswith(_CONTEXT):
                 self._states[int(key.removeprefix(_CONTEXT))] = unpack(packed.tobytes())

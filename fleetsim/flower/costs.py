@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, TypeAdapter, model_validator
 
 from fleetsim.contracts import CountedWork, Purpose
 from fleetsim.errors import DataError
@@ -227,9 +227,6 @@ class MessageCost:
     work: CountedWork
     upload_byte: int
 
-    @classmethod
-    def of(cls, data: Mapping[str, Any]) -> MessageCost:
-        """Return the cost of what `asdict` returned, after a passage through JSON."""
-        work = dict(data["work"])
-        work["flop"] = tuple((str(kind), float(flop)) for kind, flop in work["flop"])
-        return cls(CountedWork(**work), int(data["upload_byte"]))
+
+COSTS = TypeAdapter(dict[str, MessageCost])
+"""Costs by kind of message, to and from JSON."""

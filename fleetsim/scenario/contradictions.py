@@ -17,7 +17,7 @@ from fleetsim.learning.data.built_in import BlankSettings
 from fleetsim.learning.local.algorithms.settings import UNCOVERED
 from fleetsim.learning.models.paper_cost import MEMORY_NEEDS, CostSettings
 from fleetsim.learning.models.settings import SvmSettings
-from fleetsim.learning.partition.without_labels import IidSettings
+from fleetsim.learning.partition.plain import IidSettings
 from fleetsim.scenario.samples import too_few_samples
 from fleetsim.scenario.settings import BufferedServerSettings, Scenario, SynchronousServerSettings
 from fleetsim.schema.faults import Fault

@@ -11,8 +11,8 @@ from fleetsim.learning.local.step_settings import Precision
 from fleetsim.learning.models.paper_cost import CostSettings
 from fleetsim.learning.models.settings import ModelSettings
 from fleetsim.learning.partition.client_samples import HoldoutFrom
+from fleetsim.learning.partition.plain import IidSettings
 from fleetsim.learning.partition.split import PartitionSettings
-from fleetsim.learning.partition.without_labels import IidSettings
 from fleetsim.schema.key_conditions import TRAINING, by_key
 from fleetsim.settings import Settings
 

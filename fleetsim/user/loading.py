@@ -40,7 +40,6 @@ from fleetsim.user.parts.trackers import TrackerPlugins
 from fleetsim.user.plugin import (
     Plugin,
     PluginKind,
-    PluginSettings,
     name_of,
     source_sha256,
     value_at,
@@ -253,7 +252,7 @@ def wrapped(
     """Return the plug-in of a class or function, with settings that know it."""
     with user_code(f"{label}: its Settings"):
         settings = _settings(kind, name, user_settings)
-    plugin = Plugin(
+    return Plugin(
         name,
         kind=kind,
         label=label,
@@ -264,9 +263,6 @@ def wrapped(
         version=version_of(definition),
         make=make,
     )
-    if issubclass(settings, PluginSettings):
-        settings.plugin = plugin
-    return plugin
 
 
 def _settings(kind: type[PluginKind], name: str, of_user: type[Settings] | None) -> type[Settings]:
@@ -347,7 +343,4 @@ def stand_in(stored_identity: Mapping[str, Any]) -> Plugin:
         raise ScenarioError(f"{name}: is not loaded; give it with --plugin {name}")
 
     settings = _of_word("StoredSettings", kind, word, kind.settings_base.__doc__, extra="allow")
-    plugin = Plugin(kind=kind, label=f"--plugin {name}", settings=settings, make=refuse, **known)
-    if issubclass(settings, PluginSettings):
-        settings.plugin = plugin
-    return plugin
+    return Plugin(kind=kind, label=f"--plugin {name}", settings=settings, make=refuse, **known)

@@ -231,6 +231,10 @@ class Plugin:
     make: Callable[[Any], object]
     """Function from settings to an object that is not checked yet."""
 
+    def __post_init__(self) -> None:
+        if issubclass(self.settings, PluginSettings):
+            self.settings.plugin = self
+
     def build(self, settings: Settings) -> Any:
         """Return a new object with these settings."""
         call = f"{self.name.partition(':')[2]}({'' if self.replaces_any else 'settings'})"

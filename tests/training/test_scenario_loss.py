@@ -16,7 +16,7 @@ from fleetsim.learning.local.optimizer_settings import SgdSettings
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.models.settings import LogisticSettings
 from fleetsim.learning.models.small import LinearSvm
-from fleetsim.learning.partition.without_labels import IidSettings
+from fleetsim.learning.partition.plain import IidSettings
 from fleetsim.training.preparation import prepare_task
 from fleetsim.training.prepared_task import PreparedTask, TaskRequest
 from fleetsim.training.scenario_loss import check_scenario_loss, trainer_for_loss

@@ -1,13 +1,12 @@
 """Interfaces of the models that a scenario can name: settings and building of the network.
 
-A new model is a subclass of `ModelKind` and its name in
+A new model is a subclass of `NetworkKind` and its name in
 `fleetsim.learning.models.settings.ModelSettings`. Scenarios are validated without torch, so `build`
 imports the module of the network.
 """
 
 from __future__ import annotations
 
-import importlib
 from abc import abstractmethod
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -26,9 +25,6 @@ class ModelKind(Settings):
     """Settings of one kind of model, which build its network."""
 
     kind: str
-    network: ClassVar[str]
-    """Module beside this one, and what makes the network in it, `MODULE:NAME`: a function or class
-    that takes the samples' form and the keys of these settings but `kind`."""
     min_side: ClassVar[int | None] = None
     """Smallest image side (pixels) that survives the pooling; None: samples of any shape."""
     reads_text: ClassVar[bool] = False
@@ -42,6 +38,7 @@ class ModelKind(Settings):
         """True if it is known without its network to be one, as `ModelCost.is_transformer`."""
         return False
 
+    @abstractmethod
     def build(self, samples: SampleForm) -> nn.Module:
         """Return the network on torch's default device; its weights are drawn later.
 
@@ -50,10 +47,6 @@ class ModelKind(Settings):
 
         Samples suit `min_side` and `reads_text`; labels that the network does not suit are a fault.
         """
-        module, name = self.network.split(":")
-        make = getattr(importlib.import_module(f"fleetsim.learning.models.{module}"), name)
-        made: nn.Module = make(samples, **{key: value for key, value in self if key != "kind"})
-        return made
 
     @classmethod
     def fits(cls, samples: SampleForm) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from annotated_types import Ge, Gt, Le, Lt, MultipleOf
@@ -19,13 +20,28 @@ Units = Annotated[int, Gt(0), Le(1_000_000)]
 """Units of a layer."""
 
 
-class ChainKind(ModelKind):
+class NetworkKind(ModelKind):
+    """Settings of a network of fleetsim's own."""
+
+    network: ClassVar[str]
+    """Module beside this one, and what makes the network in it, `MODULE:NAME`: a function or class
+    that takes the samples' form and the keys of these settings but `kind`."""
+
+    def build(self, samples: SampleForm) -> nn.Module:
+        """Return the network; see `ModelKind`."""
+        module, name = self.network.split(":")
+        make = getattr(importlib.import_module(f"fleetsim.learning.models.{module}"), name)
+        made: nn.Module = make(samples, **{key: value for key, value in self if key != "kind"})
+        return made
+
+
+class ChainKind(NetworkKind):
     """Settings of a chain of linear layers."""
 
     trainers: ClassVar[frozenset[str]] = frozenset({"serial", "stacked", "vectorised"})
 
 
-class ImageKind(ModelKind):
+class ImageKind(NetworkKind):
     """Settings of a network for images."""
 
     trainers: ClassVar[frozenset[str]] = frozenset({"serial", "channels-last", "vectorised"})
@@ -133,7 +149,7 @@ class ShuffleNetV2Settings(NormedKind):
     kind: Literal["shufflenet-v2"] = "shufflenet-v2"
 
 
-class LstmSettings(ModelKind):
+class LstmSettings(NetworkKind):
     """Embedding, LSTM layers and one linear layer, for text; as set, LEAF's next-character model.
 
     McMahan et al. 2017, in the form of Caldas et al. 2018.
@@ -151,7 +167,7 @@ class LstmSettings(ModelKind):
     """LSTM layers, one on top of the other."""
 
 
-class Gpt2Settings(ModelKind):
+class Gpt2Settings(NetworkKind):
     """GPT-2 (Radford et al. 2019) of any size, for text; as set, its smallest published form.
 
     The context is as long as the data set's samples. Weights begin at random.

@@ -12,12 +12,13 @@ from fleetsim.contracts import IntArray
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.partition.dirichlet import ClientDirichletSettings, DirichletSettings
 from fleetsim.learning.partition.flwr_datasets import FlwrDatasetsSettings
-from fleetsim.learning.partition.label_runs import (
+from fleetsim.learning.partition.plain import (
+    IidSettings,
+    NaturalSettings,
     OneClassSettings,
     PartlyIidSettings,
     ShardsSettings,
 )
-from fleetsim.learning.partition.without_labels import IidSettings, NaturalSettings
 from fleetsim.schema.strict_yaml import spelled
 
 PartitionSettings = Annotated[

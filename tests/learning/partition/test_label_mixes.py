@@ -15,7 +15,7 @@ from fleetsim.learning.partition.dirichlet import (
     least_sizes,
     nearest_sizes,
 )
-from fleetsim.learning.partition.label_runs import OneClassSettings, PartlyIidSettings
+from fleetsim.learning.partition.plain import OneClassSettings, PartlyIidSettings
 from fleetsim.rng import stream
 from tests.learning.partition.splitting import balanced, histograms, parts
 

@@ -12,13 +12,14 @@ from fleetsim.learning.partition.dirichlet import (
     DirichletSettings,
     _top_up,
 )
-from fleetsim.learning.partition.label_runs import (
+from fleetsim.learning.partition.plain import (
+    IidSettings,
+    NaturalSettings,
     OneClassSettings,
     PartlyIidSettings,
     ShardsSettings,
 )
 from fleetsim.learning.partition.split import PartitionSettings
-from fleetsim.learning.partition.without_labels import IidSettings, NaturalSettings
 from fleetsim.rng import stream
 from tests.learning.partition.splitting import balanced, histograms, mixed, parts
 

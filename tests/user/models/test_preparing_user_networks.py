@@ -16,7 +16,7 @@ from fleetsim.learning.data.built_in import BlankSettings, DigitsSettings
 from fleetsim.learning.local.optimizer_settings import SgdSettings
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.partition.dirichlet import DirichletSettings
-from fleetsim.learning.partition.without_labels import IidSettings
+from fleetsim.learning.partition.plain import IidSettings
 from fleetsim.training.preparation import prepare_task
 from fleetsim.training.prepared_task import PreparedTask, TaskRequest
 from fleetsim.training.settings import TaskSettings, TrainerSettings

@@ -1,7 +1,8 @@
-"""Partitions by runs of the samples sorted by label: shards, single labels, partly i.i.d.
+"""Partitions at random, by natural clients, and by runs of the samples sorted by label.
 
 The rules, with examples and sources, are in docs/data.md.
 
+- `iid` and `natural`, the clients that a data set has, such as MNIST's writers, need no labels.
 - `shards`: equal shards of the sorted samples, a few of them to every client.
 - `one-class`: each label's samples in slices of equal size but for a shorter last one, one slice to
   a client. FedGRA (arXiv:2310.08147, section VI-C) has 50, 40 and 30 clients on ten labels. The
@@ -23,6 +24,52 @@ from fleetsim.rng import stream
 from fleetsim.rounding import ROUNDING_SLACK
 from fleetsim.schema.faults import Fault
 from fleetsim.schema.ranges import Clients, Samples
+
+
+class IidSettings(PartitionKind):
+    """A random split into equal parts."""
+
+    splits_sequences: ClassVar[bool] = True
+
+    kind: Literal["iid"] = "iid"
+
+    def split(
+        self, *, labels: IntArray, owner: IntArray | None, num_clients: int, seed: int
+    ) -> tuple[IntArray, ...]:
+        """Return parts whose sizes differ by at most one; together they are all samples."""
+        order = stream(seed, "partition/iid").permutation(len(labels))
+        return tuple(np.sort(part) for part in np.array_split(order, num_clients))
+
+
+class NaturalSettings(PartitionKind):
+    """Natural clients of the data set, such as MNIST's writers.
+
+    If there are more of them than the fleet has clients, some are drawn at random.
+    """
+
+    splits_sequences: ClassVar[bool] = True
+    uses_owners: ClassVar[bool] = True
+
+    kind: Literal["natural"] = "natural"
+
+    def split(
+        self, *, labels: IntArray, owner: IntArray | None, num_clients: int, seed: int
+    ) -> tuple[IntArray, ...]:
+        """Return the samples of N owners, drawn without replacement and in ascending order."""
+        if owner is None:
+            raise ScenarioError(
+                "task.partition.kind: natural needs a data set with clients of its own, such as "
+                "synthetic or mnist with writers: true; else choose iid, dirichlet or shards"
+            )
+        owners, client_of = np.unique(owner, return_inverse=True)
+        if len(owners) < num_clients:
+            raise ScenarioError(
+                f"fleet.size: {num_clients} clients, but the data set has {len(owners)} of its own;"
+                f" set fleet.size to {len(owners)} or less, or task.partition.kind to another"
+            )
+        samples_of = members(client_of, len(owners))
+        drawn = stream(seed, "partition/natural").permutation(len(owners))[:num_clients]
+        return tuple(samples_of[number] for number in np.sort(drawn))
 
 
 class ShardsSettings(PartitionKind):
