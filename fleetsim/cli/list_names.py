@@ -29,9 +29,9 @@ def _subjects() -> list[str]:
 
 
 def _datasets() -> list[str]:
-    from fleetsim.learning.data.loading import REGISTRY
+    from fleetsim.learning.data.dataset_kind import SETS
 
-    return list(REGISTRY)
+    return list(SETS)
 
 
 def list_(
@@ -173,14 +173,14 @@ def fetch(
     """Download a data set from its official address and verify its checksums."""
     if (name is None) != list_:
         raise typer.BadParameter("give the NAME of a data set, or --list alone")
-    from fleetsim.learning.data.loading import REGISTRY
+    from fleetsim.learning.data.dataset_kind import SETS
     from fleetsim.learning.data.published import fetch as published
 
     if name is not None:
-        output(published.fetch(name, progress=console.is_terminal, registry=REGISTRY))
+        output(published.fetch(name, progress=console.is_terminal))
         return
     table = Table("name", "title", "MB", "got", "found in", box=None, pad_edge=False)
-    for known in REGISTRY.values():
+    for known in SETS.values():
         megabytes = sum(file.num_byte for file in known.files) / _BYTE_PER_MB
         home = published.folder_with(known)
         table.add_row(

@@ -32,8 +32,7 @@ from fleetsim.settings import Settings
 from fleetsim.user.parts.aggregators import AggregatorPlugins
 from fleetsim.user.parts.client_trainings import ClientTrainingPlugins
 from fleetsim.user.parts.datasets import DatasetPlugins
-from fleetsim.user.parts.losses import LossPlugins
-from fleetsim.user.parts.models import ModelPlugins
+from fleetsim.user.parts.models import LossPlugins, ModelPlugins
 from fleetsim.user.parts.partitions import PartitionPlugins
 from fleetsim.user.parts.selectors import SelectorPlugins
 from fleetsim.user.parts.trackers import TrackerPlugins

@@ -95,8 +95,8 @@ def _sets() -> Iterator[RemoteSet]:
         yield RemoteSet(name=name, files=tuple(files), **data)
 
 
-SETS: Mapping[str, RemoteSet] = {known.name: known for known in _sets()}
-"""Every published set, by name."""
+SETS: Mapping[str, RemoteSet] = dict(sorted((known.name, known) for known in _sets()))
+"""Every set that can be fetched, by name."""
 
 
 class DatasetKind(Settings):

@@ -6,8 +6,7 @@ import pytest
 
 from fleetsim.errors import DataError
 from fleetsim.learning.data.dataset import Dataset
-from fleetsim.learning.data.dataset_kind import RemoteSet
-from fleetsim.learning.data.loading import REGISTRY
+from fleetsim.learning.data.dataset_kind import SETS, RemoteSet
 from fleetsim.learning.data.published.cifar10 import (
     CLASSES,
     Cifar10Settings,
@@ -25,7 +24,7 @@ from tests.learning.data.stand_ins import (
     tarred,
 )
 
-MEMBERS = [member for member, _ in REGISTRY["cifar10"].files[0].members]
+MEMBERS = [member for member, _ in SETS["cifar10"].files[0].members]
 TRAIN, TEST = MEMBERS[:5], MEMBERS[5]
 
 
@@ -184,7 +183,7 @@ def test_unpacked_files_come_before_pictures_in_the_same_or_a_later_folder(
 def test_the_real_pictures_are_balanced_and_have_the_published_mean(real_data, tmp_path):
     with tarfile.open(real_data("cifar10-jpeg") / "cifar10-jpeg.tar.xz") as tar:
         tar.extractall(tmp_path, filter="data")
-    data = load(tmp_path, dict(REGISTRY))
+    data = load(tmp_path, dict(SETS))
 
     assert data.train_inputs.shape == (50_000, 3, 32, 32)
     assert np.bincount(data.train_labels).tolist() == [5_000] * 10

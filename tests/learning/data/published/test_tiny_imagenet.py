@@ -6,8 +6,7 @@ import pytest
 
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.learning.data.dataset import Dataset
-from fleetsim.learning.data.dataset_kind import RemoteSet
-from fleetsim.learning.data.loading import REGISTRY
+from fleetsim.learning.data.dataset_kind import SETS, RemoteSet
 from fleetsim.learning.data.published.zipped_pictures import TinyImageNetSettings, annotated
 from tests.learning.data.stand_ins import (
     Published,
@@ -92,15 +91,15 @@ def test_classes_are_numbered_by_their_ids_and_the_validation_part_is_for_testin
 def test_unpacked_folders_are_counted_and_archives_verified(tmp_path):
     placed(tmp_path, {ARCHIVE: b""})
     with pytest.raises(DataError, match=r"200\.zip: not the published .* SHA-256 6198c8ae"):
-        load(tmp_path, dict(REGISTRY))
+        load(tmp_path, dict(SETS))
     (tmp_path / ARCHIVE).unlink()
     placed(tmp_path / TOP, contents())
     with pytest.raises(DataError, match="2 classes, Tiny ImageNet has 200"):
-        load(tmp_path, dict(REGISTRY))
+        load(tmp_path, dict(SETS))
     ids = "\n".join(f"n{number:08}" for number in range(200))
     placed(tmp_path / TOP, {"wnids.txt": ids.encode()})
     with pytest.raises(DataError, match="0 pictures of n00000000 in train, Tiny ImageNet has 500"):
-        load(tmp_path, dict(REGISTRY))
+        load(tmp_path, dict(SETS))
 
 
 GREY = f"train/{CLASSES[0]}/images/{CLASSES[0]}_1.JPEG"
