@@ -36,14 +36,7 @@ from fleetsim.user.parts.models import LossPlugins, ModelPlugins
 from fleetsim.user.parts.partitions import PartitionPlugins
 from fleetsim.user.parts.selectors import SelectorPlugins
 from fleetsim.user.parts.trackers import TrackerPlugins
-from fleetsim.user.plugin import (
-    Plugin,
-    PluginKind,
-    name_of,
-    source_sha256,
-    value_at,
-    version_of,
-)
+from fleetsim.user.plugin import Plugin, PluginKind, name_of, source_sha256, value_at, version_of
 from fleetsim.user.watched_calls import refused
 
 S = TypeVar("S", bound=Settings)
