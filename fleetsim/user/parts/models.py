@@ -82,11 +82,7 @@ class ModelPluginSettings(PluginSettings, UserModelKind):
         with faults_of(self.label):
             check_training(module, samples, local.loss)
             check_single_samples(
-                module,
-                samples,
-                local.loss,
-                num_samples=asked.num_samples,
-                batching=local.batching,
+                module, samples, local.loss, num_samples=asked.num_samples, batching=local.batching
             )
             return choose_user_trainer(asked)
 

@@ -54,10 +54,7 @@ def zip_content(
     """Return the bytes of a member of an opened zip archive."""
     if info.file_size > max_byte or info.compress_type not in PLAIN_METHODS:
         raise too_large(archive, info.filename, info.file_size, max_byte)
-    with (
-        damage_as_error(f"{archive}: damaged archive", "get it anew"),
-        packed.open(info) as file,
-    ):
+    with damage_as_error(f"{archive}: damaged archive", "get it anew"), packed.open(info) as file:
         # The size in the archive's index may be wrong.
         return file.read(max_byte)
 
