@@ -10,9 +10,8 @@ from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.local.step_settings import Precision
 from fleetsim.learning.models.paper_cost import CostSettings
 from fleetsim.learning.models.settings import ModelSettings
-from fleetsim.learning.partition.client_samples import HoldoutFrom
+from fleetsim.learning.partition.client_samples import HoldoutFrom, PartitionSettings
 from fleetsim.learning.partition.plain import IidSettings
-from fleetsim.learning.partition.split import PartitionSettings
 from fleetsim.schema.key_conditions import TRAINING, by_key
 from fleetsim.settings import Settings
 

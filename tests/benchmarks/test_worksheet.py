@@ -20,7 +20,7 @@ from fleetsim.learning.models.settings import (
     ResNet18Settings,
     TwoNNSettings,
 )
-from fleetsim.learning.partition.split import split
+from fleetsim.learning.partition.client_samples import split
 from fleetsim.scenario import Scenario, load
 
 NETWORKS = [

@@ -1,8 +1,8 @@
 """Loaded data set: arrays of inputs and labels, or inputs that are made whenever a client trains.
 
-The server keeps the test part; the training part is assigned to clients
-(`fleetsim.learning.partition.split`). Inputs are standardised channel by channel. A channel is the
-second axis: the colour of an image [n, C, H, W], one feature of a vector [n, D].
+The server keeps the test part; the training part is assigned to clients (`learning.partition`).
+Inputs are standardised channel by channel. A channel is the second axis: the colour of an image
+[n, C, H, W], one feature of a vector [n, D].
 """
 
 from __future__ import annotations

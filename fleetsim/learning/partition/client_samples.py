@@ -1,4 +1,7 @@
-"""Samples of the server and of each client: for validation, training and evaluation.
+"""Partitions that a scenario can name, and samples of the server and of each client by their use.
+
+Uses are validation, training and evaluation. A client always has at least one sample. Clients never
+share one.
 
 `fleetsim run` and `fleetsim validate` both split a data set here, so that they refuse the same
 scenarios with the same messages.
@@ -19,17 +22,63 @@ evaluates with "its local dataset".
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
+from pydantic import Field
 
 from fleetsim import rng
 from fleetsim.contracts import BoolArray, IntArray
 from fleetsim.counts import floor_product
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.data.dataset import Dataset
-from fleetsim.learning.partition.split import PartitionSettings, split
+from fleetsim.learning.partition.dirichlet import ClientDirichletSettings, DirichletSettings
+from fleetsim.learning.partition.flwr_datasets import FlwrDatasetsSettings
+from fleetsim.learning.partition.plain import (
+    IidSettings,
+    NaturalSettings,
+    OneClassSettings,
+    PartlyIidSettings,
+    ShardsSettings,
+)
 from fleetsim.quoting import quoted
+from fleetsim.schema.strict_yaml import spelled
+
+PartitionSettings = Annotated[
+    IidSettings
+    | DirichletSettings
+    | ShardsSettings
+    | NaturalSettings
+    | ClientDirichletSettings
+    | OneClassSettings
+    | PartlyIidSettings
+    | FlwrDatasetsSettings,
+    Field(discriminator="kind"),
+]
+
+
+def split(
+    settings: PartitionSettings,
+    *,
+    labels: IntArray,
+    owner: IntArray | None,
+    num_clients: int,
+    seed: int,
+) -> tuple[IntArray, ...]:
+    """Return the training samples of every client, as `PartitionKind.split`, with its errors."""
+    fault = settings.shortage(num_samples=len(labels), num_clients=num_clients)
+    if labels.ndim == 1 and fault is None:
+        num_labels = len(np.unique(labels))
+        fault = settings.wrong_fleet_size(num_clients=num_clients, num_labels=num_labels)
+    if fault is not None:
+        raise ScenarioError(f"{spelled(fault[0])}: {fault[1]}")
+    if labels.ndim > 1 and not settings.splits_sequences:
+        raise ScenarioError(
+            f"task.partition.kind: {settings.kind} splits by label, but every sample of this data "
+            f"set is a sequence with {labels.shape[1]} of them; choose iid or natural"
+        )
+    return settings.split(labels=labels, owner=owner, num_clients=num_clients, seed=seed)
+
 
 HoldoutFrom = Literal["own", "everybody"]
 """Source of the held-out samples that a client evaluates models on."""

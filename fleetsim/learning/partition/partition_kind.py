@@ -1,7 +1,7 @@
 """Interface of the partitions that a scenario can name, and draws by label that several share.
 
 A new partition is a subclass of `PartitionKind`, and its name in
-`fleetsim.learning.partition.split.PartitionSettings`.
+`fleetsim.learning.partition.client_samples.PartitionSettings`.
 """
 
 from abc import abstractmethod

@@ -44,8 +44,7 @@ class ClientTrainingPlugins(PluginKind):
     @classmethod
     def fault(cls, made: object) -> str | None:
         """Return why an object cannot train clients, with the way out; None if it can."""
-        message = super().fault(made)
-        if message is not None:
+        if (message := super().fault(made)) is not None:
             return message
         for name, types in _NUMBERS.items():
             number: Any = getattr(made, name, 0)

@@ -31,8 +31,7 @@ def dataset_fault(dataset: Dataset) -> str | None:
     for part in ("train", "test"):
         inputs = getattr(dataset, f"{part}_inputs")
         labels = getattr(dataset, f"{part}_labels")
-        message = _part_fault(part, inputs, labels, dataset.num_classes)
-        if message is not None:
+        if (message := _part_fault(part, inputs, labels, dataset.num_classes)) is not None:
             return f"whose {message}"
     for name in ("inputs", "labels"):
         train, test = (getattr(dataset, f"{part}_{name}").shape[1:] for part in ("train", "test"))
@@ -209,8 +208,7 @@ def loaded(part: Any, label: str, *, seed: int, num_clients: int) -> Dataset:
         with user_code(f"{label}: load"):
             result = part.load(**{name: given[name] for name in asked})
     if isinstance(result, Dataset):
-        message = dataset_fault(result)
-        if message is not None:
+        if (message := dataset_fault(result)) is not None:
             raise refused(label, f"load returned a data set {message}")
         return result
     if isinstance(result, UserDataset):

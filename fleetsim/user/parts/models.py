@@ -76,8 +76,7 @@ class ModelPluginSettings(PluginSettings, UserModelKind):
         )
 
         module, samples, local = asked.module, asked.samples, asked.local
-        message = fault(asked.requested, self, local)
-        if message is not None:
+        if (message := fault(asked.requested, self, local)) is not None:
             raise ScenarioError(f"trainer.{message[0]}: {message[1]}")
         with faults_of(self.label):
             check_training(module, samples, local.loss)
@@ -277,8 +276,7 @@ class LossPlugins(PluginKind):
         from fleetsim.user.parts import checked_loss  # noqa: PLC0415
 
         part = make()
-        message = checked_loss.weights_fault(part)
-        if message is not None:
+        if (message := checked_loss.weights_fault(part)) is not None:
             raise calls.refused(message)
 
         def rehearse(samples: SampleForm) -> ModelFaultError | None:

@@ -135,7 +135,7 @@ class SmallServer:
     ) -> Report:
         draws = rng.stream(_SEED, "plug-in check/report", client, self.round)
         change = draws.normal(size=_NUM_PARAMETERS)
-        outcome = self._outcome(draws)
+        outcome = _FATES[int(draws.integers(len(_FATES)))]
         loss = float(draws.exponential()) / (self.round + 1)
         duration_s = float(draws.uniform(1.0, _ROUND_S))
         vector = (self._model(self.round) + change).astype(np.float32)
@@ -158,9 +158,6 @@ class SmallServer:
             epoch_losses=(1.5 * loss, loss) if tells_epochs else None,
             resources=self._resources(client) if asks_resources else None,
         )
-
-    def _outcome(self, draws: np.random.Generator) -> Outcome:
-        return _FATES[int(draws.integers(len(_FATES)))]
 
     def _resources(self, client: int) -> Resources:
         draws = rng.stream(_SEED, "plug-in check/resources", client, self.round)
@@ -222,8 +219,7 @@ class SelectorPlugins(PluginKind):
     @classmethod
     def fault(cls, made: object) -> str | None:
         """Return also that a need is not declared."""
-        message = super().fault(made)
-        if message is not None:
+        if (message := super().fault(made)) is not None:
             return message
         for need in ("needs_losses", "needs_probes"):
             answer = getattr(made, need, None)

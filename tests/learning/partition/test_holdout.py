@@ -19,9 +19,9 @@ from fleetsim.learning.partition.client_samples import (
     hold_out,
     num_held,
     shuffle_holdouts,
+    split,
     split_validation,
 )
-from fleetsim.learning.partition.split import split
 from fleetsim.scenario import load
 from fleetsim.simulate import run
 

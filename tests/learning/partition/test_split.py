@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetsim.errors import ScenarioError
+from fleetsim.learning.partition.client_samples import PartitionSettings
 from fleetsim.learning.partition.dirichlet import (
     ClientDirichletSettings,
     DirichletSettings,
@@ -19,7 +20,6 @@ from fleetsim.learning.partition.plain import (
     PartlyIidSettings,
     ShardsSettings,
 )
-from fleetsim.learning.partition.split import PartitionSettings
 from fleetsim.rng import stream
 from tests.learning.partition.splitting import balanced, histograms, mixed, parts
 

@@ -172,8 +172,7 @@ def run_algorithm(
         update: Any = algorithm.train_client(model, data, generator, data.settings)
     if (changed := frozen.fault(model)) is not None:
         raise PluginError(f"{where} {changed}")
-    message = _wrong_with(update)
-    if message is not None:
+    if (message := _wrong_with(update)) is not None:
         file = getattr(sys.modules.get(type(algorithm).__module__), "__file__", None)
         place = "" if file is None else f" ({file})"
         raise PluginError(f"{name} must return a ClientUpdate {message}{place}")
@@ -210,8 +209,7 @@ def _wrong_with(update: Any) -> str | None:
         if not isinstance(number, int | float | np.floating):
             return f"with a number as {key}, got {type(number).__name__}"
     for name, arrays in (("state", update.state), ("sent", update.sent)):
-        message = _wrong_arrays(arrays)
-        if message is not None:
+        if (message := _wrong_arrays(arrays)) is not None:
             return f"whose {name} is a dict of numpy arrays of numbers by name, got {message}"
     return None
 
