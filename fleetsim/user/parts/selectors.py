@@ -135,7 +135,7 @@ class SmallServer:
     ) -> Report:
         draws = rng.stream(_SEED, "plug-in check/report", client, self.round)
         change = draws.normal(size=_NUM_PARAMETERS)
-        outcome = _FATES[int(draws.integers(len(_FATES)))]
+        outcome = self._outcome(draws)
         loss = float(draws.exponential()) / (self.round + 1)
         duration_s = float(draws.uniform(1.0, _ROUND_S))
         vector = (self._model(self.round) + change).astype(np.float32)
@@ -158,6 +158,9 @@ class SmallServer:
             epoch_losses=(1.5 * loss, loss) if tells_epochs else None,
             resources=self._resources(client) if asks_resources else None,
         )
+
+    def _outcome(self, draws: np.random.Generator) -> Outcome:
+        return _FATES[int(draws.integers(len(_FATES)))]
 
     def _resources(self, client: int) -> Resources:
         draws = rng.stream(_SEED, "plug-in check/resources", client, self.round)
