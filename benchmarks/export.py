@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 
 from fleetsim.errors import ScenarioError
-from fleetsim.learning.data.blank import BlankSettings
+from fleetsim.learning.data.built_in import BlankSettings
 from fleetsim.learning.data.loading import load_dataset
 from fleetsim.learning.models.flat_vector import flatten
 from fleetsim.learning.models.networks import build_model
-from fleetsim.learning.partition.split import split
+from fleetsim.learning.partition.client_samples import split
 from fleetsim.scenario import Scenario
 
 _HASH_LENGTH = 8

@@ -1,7 +1,7 @@
 """Generator of the data of W3: many small clients with equally many vectors each.
 
 Vectors and labels are those of Synthetic(0, 0), iid, of Li et al. (MLSys 2020), as
-`fleetsim.learning.data.synthetic` draws them. Its users have unequal numbers of samples. All of
+`fleetsim.learning.data.built_in` draws them. Its users have unequal numbers of samples. All of
 them draw from one distribution, so the samples are assigned again, sixty to a client.
 """
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fleetsim.learning.data.synthetic import SyntheticSettings, generate_user
+from fleetsim.learning.data.built_in import SyntheticSettings, generate_user
 
 W3_FOLDER = "w3-vectors"
 _CLIENTS, _SAMPLES, _TEST_SAMPLES = 1_000, 60, 10_000

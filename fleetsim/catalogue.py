@@ -11,7 +11,7 @@ from fleetsim.errors import ScenarioError
 from fleetsim.fleet.devices.profile import device_names, load_device, reproduction_names
 from fleetsim.fleet.traces.network.files import is_net_trace, read_net_trace
 from fleetsim.fleet.traces.usage.files import read_trace
-from fleetsim.learning.data.blank import BlankSettings
+from fleetsim.learning.data.built_in import BlankSettings
 from fleetsim.learning.data.loading import DatasetSettings
 from fleetsim.quoting import quoted
 from fleetsim.scenario import schema

@@ -71,7 +71,7 @@ def _checked(loaded: Scenario, warnings: list[str]) -> list[str]:
     import numpy as np
 
     from fleetsim.fleet.usage.loading import load_trace
-    from fleetsim.learning.data.blank import BlankSettings
+    from fleetsim.learning.data.built_in import BlankSettings
     from fleetsim.learning.data.loading import load_dataset
     from fleetsim.scenario import samples_of
 
@@ -100,8 +100,8 @@ def _tried(scenario: Scenario, warnings: list[str]) -> tuple[PreparedTask | None
     It does for a network or loss of the user's own, with its trainer and weights, and where there
     is a deadline. None as well if the data are not here.
     """
-    from fleetsim.learning.data.blank import BlankSettings
-    from fleetsim.learning.models.user_model_kind import UserModelKind
+    from fleetsim.learning.data.built_in import BlankSettings
+    from fleetsim.learning.models.model_kind import UserModelKind
 
     task = scenario.task
     model: object = task.model  # a plug-in extends the kinds that are known here

@@ -28,9 +28,9 @@ def _subjects() -> list[str]:
 
 
 def _datasets() -> list[str]:
-    from fleetsim.learning.data.loading import REGISTRY
+    from fleetsim.learning.data.dataset_kind import SETS
 
-    return list(REGISTRY)
+    return list(SETS)
 
 
 def list_(what: Annotated[str, _subjects] = "", *, as_json: bool = False) -> None:
@@ -127,14 +127,14 @@ def fetch(name: Annotated[str | None, _datasets] = None, *, list_: bool = False)
     """Download a data set from its official address and verify its checksums."""
     if (name is None) != list_:
         raise typer.BadParameter("give the NAME of a data set, or --list alone")
-    from fleetsim.learning.data.loading import REGISTRY
+    from fleetsim.learning.data.dataset_kind import SETS
     from fleetsim.learning.data.published import fetch as published
 
     if name is not None:
-        output(published.fetch(name, progress=console.is_terminal, registry=REGISTRY))
+        output(published.fetch(name, progress=console.is_terminal))
         return
     table = Table("name", "title", "MB", "got", "found in", box=None, pad_edge=False)
-    for known in REGISTRY.values():
+    for known in SETS.values():
         megabytes = sum(file.num_byte for file in known.files) / _BYTE_PER_MB
         home = published.folder_with(known)
         table.add_row(

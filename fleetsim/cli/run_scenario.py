@@ -154,7 +154,7 @@ def _report(done: Run) -> Path:
 
 def _begin_to_read(scenario: Scenario) -> Prefetch | None:
     """Begin to read the data set in a thread; None if there is nothing to read."""
-    from fleetsim.learning.data.blank import BlankSettings
+    from fleetsim.learning.data.built_in import BlankSettings
     from fleetsim.learning.data.loading import Prefetch
 
     dataset = scenario.task.dataset

@@ -6,10 +6,9 @@
 - `message_tasks`: Tasks of messages.
 - `rounds_of_messages`: Rounds of a Flower app.
 - `client_nodes`: Nodes that run the client app.
-- `costs`: Cost of messages: declared in the app's `pyproject.toml`, or counted around one call.
+- `costs`: Content and cost of messages.
 - `call_record`: Calls of the server app on record, from which a resumed run replays it.
 - `server_app`: The server app on our clock.
-- `payload`: Content of messages.
 - `app`: A Flower app: its folder, what `pyproject.toml` says, and the hash of its source.
 - `versions`: Versions of flwr that are tested, and what differs between them.
 

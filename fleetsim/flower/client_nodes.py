@@ -9,7 +9,7 @@ import json
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import chdir, contextmanager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,13 +17,22 @@ import torch
 
 from fleetsim.contracts import IntArray, Purpose, State
 from fleetsim.errors import DataError, FleetsimError
-from fleetsim.flower import payload, versions
+from fleetsim.flower import versions
 from fleetsim.flower.app import App
-from fleetsim.flower.costs import MessageCost
+from fleetsim.flower.costs import (
+    COSTS,
+    MessageCost,
+    kind_of,
+    metrics_of,
+    num_samples_of,
+    pack,
+    payload_byte,
+    unpack,
+)
 from fleetsim.host.user_code import crash_file
 from fleetsim.learning.global_generators import addressed
 from fleetsim.quoting import one_line, quoted
-from fleetsim.user.flop import torch_counting
+from fleetsim.user.models.counted_operations import counting
 
 _CONTEXT = "context/"
 _COSTS = "costs"
@@ -95,14 +104,14 @@ class ClientNodes:
         kind = self._kind(sent)
         if settings.measure == "once" and kind in self._costs:
             return self._costs[kind]
-        with torch_counting.counting() if settings.counts_flop else nullcontext() as count:
+        with counting() if settings.counts_flop else nullcontext() as count:
             computed = self._compute(sent, keeps_state=True)
         if computed.error is not None:
             # Not remembered: the next message of this kind may succeed.
             self._measured[sent.id] = computed
             done = settings.work(settings.num_samples or 0) if count is None else count.work(0)
             return MessageCost(done, len(computed.error[1].encode()))
-        declared = payload.num_samples_of(payload.metrics_of(computed.content))
+        declared = num_samples_of(metrics_of(computed.content))
         num_samples = settings.num_samples or declared or 0
         work = settings.work(num_samples) if count is None else count.work(num_samples)
         if count is not None and not work.flop and sent.purpose is not Purpose.PROBE:
@@ -113,7 +122,7 @@ class ClientNodes:
             )
         upload_byte = settings.upload_byte
         if upload_byte is None:
-            upload_byte = payload.payload_byte(computed.content)
+            upload_byte = payload_byte(computed.content)
         self._measured[sent.id] = computed
         self._costs[kind] = MessageCost(work, upload_byte)
         return self._costs[kind]
@@ -142,14 +151,14 @@ class ClientNodes:
         content = sent.message.content
         ignored = self._app.settings.same_cost_config
         parts = [sent.client, sent.message.metadata.message_type]
-        return json.dumps([*parts, payload.kind_of(content, ignored=ignored)])
+        return json.dumps([*parts, kind_of(content, ignored=ignored)])
 
     def _check(self, sent: NodeMessage, cost: MessageCost, content: Any) -> None:
         settings = self._app.settings.of(sent.purpose)
         pairs = []
         if settings.upload_byte is None:
-            pairs.append(("byte", payload.payload_byte(content), cost.upload_byte))
-        declared = payload.num_samples_of(payload.metrics_of(content))
+            pairs.append(("byte", payload_byte(content), cost.upload_byte))
+        declared = num_samples_of(metrics_of(content))
         if settings.num_samples is None and declared is not None:
             pairs.append(("sample(s)", declared, cost.work.num_samples))
         for unit, now, before in pairs:
@@ -166,7 +175,7 @@ class ClientNodes:
         if state is None:
             state = self._records.RecordDict()
         elif keeps_state:
-            state = payload.unpack(payload.pack(state))
+            state = unpack(pack(state))
         context = self._records.Context(
             run_id=versions.RUN_ID,
             node_id=sent.message.metadata.dst_node_id,
@@ -176,7 +185,7 @@ class ClientNodes:
         )
         # Sent bytes, so that nothing that a client changes is seen by the server or another one.
         message = self._records.Message(
-            payload.unpack(sent.packed),
+            unpack(sent.packed),
             dst_node_id=sent.message.metadata.dst_node_id,
             message_type=sent.message.metadata.message_type,
             ttl=sent.message.metadata.ttl,
@@ -223,23 +232,22 @@ class ClientNodes:
 
     def state(self) -> State:
         """Return everything that `restore` needs."""
-        costs = {kind: asdict(cost) for kind, cost in sorted(self._costs.items())}
+        costs = COSTS.dump_json(dict(sorted(self._costs.items())))
         state: State = {
             "num_samples": self.num_samples,
-            _COSTS: np.frombuffer(json.dumps(costs).encode(), dtype=np.uint8),
+            _COSTS: np.frombuffer(costs, dtype=np.uint8),
         }
         for client, record in sorted(self._states.items()):
-            state[f"{_CONTEXT}{client}"] = np.frombuffer(payload.pack(record), dtype=np.uint8)
+            state[f"{_CONTEXT}{client}"] = np.frombuffer(pack(record), dtype=np.uint8)
         return state
 
     def restore(self, state: State) -> None:
         """Restore what `state` returned."""
         self.num_samples = state["num_samples"].astype(np.int64)
-        costs = json.loads(state[_COSTS].tobytes())
-        self._costs = {kind: MessageCost.of(data) for kind, data in costs.items()}
+        self._costs = COSTS.validate_json(state[_COSTS].tobytes())
         for key, packed in state.items():
             if key.startswith(_CONTEXT):
-                self._states[int(key.removeprefix(_CONTEXT))] = payload.unpack(packed.tobytes())
+                self._states[int(key.removeprefix(_CONTEXT))] = unpack(packed.tobytes())
 
 
 def _origin(app: App, fault: BaseException) -> tuple[str, BaseException]:

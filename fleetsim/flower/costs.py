@@ -1,21 +1,94 @@
-"""Cost of messages: declared in the app's `pyproject.toml`, or counted around one call.
+"""Content and cost of messages: bytes, metrics, and what is declared or counted around one call.
 
-What is not declared is measured at the first message of its kind to each client. Kinds differ in
-message type, size and configuration, the number of the round aside.
+The app's `pyproject.toml` declares costs. What is not declared is measured at the first message of
+its kind to each client. Kinds differ in message type, size and configuration, the number of the
+round aside.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import importlib
+import json
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, TypeAdapter, model_validator
 
 from fleetsim.contracts import CountedWork, Purpose
 from fleetsim.errors import DataError
 from fleetsim.schema.ranges import Samples
 from fleetsim.settings import Settings
+
+NUMBER_BYTE = 8
+"""Bytes of a number in a metric or configuration record."""
+_NUM_SAMPLES = ("num-examples", "num_examples")
+_ROUND = ("server-round", "server_round", "current-round", "current_round")
+_METRICS_OF_BEFORE = (".metrics", ".loss", ".num_examples")
+"""Ends of the names of records in which replies of before the message API hold metrics."""
+
+
+def pack(content: Any) -> bytes:
+    """Return a record dictionary of Flower as bytes, the same for the same content."""
+    serde = importlib.import_module("flwr.common.serde")
+    packed: bytes = serde.recorddict_to_proto(content).SerializeToString(deterministic=True)
+    return packed
+
+
+def unpack(packed: bytes) -> Any:
+    """Return the record dictionary of `pack`, which shares nothing with the one packed."""
+    serde = importlib.import_module("flwr.common.serde")
+    proto = importlib.import_module("flwr.proto.recorddict_pb2")
+    return serde.recorddict_from_proto(proto.RecordDict.FromString(packed))
+
+
+def payload_byte(content: Any) -> int:
+    """Return the bytes of a message: arrays, 8 for a number, text; names are small beside them."""
+    arrays = sum(
+        len(array.data) for record in content.array_records.values() for array in record.values()
+    )
+    records = [*content.metric_records.values(), *content.config_records.values()]
+    return arrays + sum(_value_byte(value) for record in records for value in record.values())
+
+
+def _value_byte(value: Any) -> int:
+    if isinstance(value, list):
+        return sum(_value_byte(entry) for entry in value)
+    if isinstance(value, str):
+        return len(value.encode())
+    return len(value) if isinstance(value, bytes) else NUMBER_BYTE
+
+
+def metrics_of(content: Any) -> dict[str, Any]:
+    """Return all metrics of a reply by name, also of one from before the message API."""
+    result: dict[str, Any] = {}
+    for record in content.metric_records.values():
+        result |= dict(record)
+    for name, record in content.config_records.items():
+        if name.endswith(_METRICS_OF_BEFORE):
+            result |= dict(record)
+    return result
+
+
+def num_samples_of(metrics: dict[str, Any]) -> int | None:
+    """Return the number of samples that a reply names; None if it names none."""
+    for name in _NUM_SAMPLES:
+        value = metrics.get(name)
+        if isinstance(value, int | float):
+            return int(value)
+    return None
+
+
+def kind_of(content: Any, *, ignored: Collection[str]) -> str:
+    """Return a text equal for messages of one size and configuration, but `ignored` and rounds."""
+    config = {
+        f"{name}/{key}": value if isinstance(value, bool | int | float | str) else repr(value)
+        for name, record in content.config_records.items()
+        for key, value in record.items()
+        if key not in _ROUND and key not in ignored
+    }
+    return json.dumps([payload_byte(content), config], sort_keys=True)
+
 
 Flop = Annotated[float, Field(ge=0.0, le=1e15)]
 """From nothing to a day and more of a phone."""
@@ -154,9 +227,6 @@ class MessageCost:
     work: CountedWork
     upload_byte: int
 
-    @classmethod
-    def of(cls, data: Mapping[str, Any]) -> MessageCost:
-        """Return the cost of what `asdict` returned, after a passage through JSON."""
-        work = dict(data["work"])
-        work["flop"] = tuple((str(kind), float(flop)) for kind, flop in work["flop"])
-        return cls(CountedWork(**work), int(data["upload_byte"]))
+
+COSTS = TypeAdapter(dict[str, MessageCost])
+"""Costs by kind of message, to and from JSON."""

@@ -11,9 +11,10 @@ from typing import Any
 
 from fleetsim.contracts import Purpose
 from fleetsim.errors import DataError, FleetsimError
-from fleetsim.flower import payload, versions
+from fleetsim.flower import versions
 from fleetsim.flower.call_record import CallRecord
 from fleetsim.flower.client_nodes import NodeMessage
+from fleetsim.flower.costs import pack, unpack
 from fleetsim.flower.message_server import MessageServer
 from fleetsim.flower.message_tasks import NODE_UNAVAILABLE, Answer
 from fleetsim.quoting import quoted
@@ -91,7 +92,7 @@ class VirtualGrid:
         answer = self._answer(
             "pull_messages", json.dumps(sorted(ids)), lambda: self._answered(self._server.pull(ids))
         )
-        return self._replies(answer)
+        return [self._reply(*each) for each in answer]
 
     def send_and_receive(
         self, messages: Iterable[Any], *, timeout: float | None = None
@@ -103,7 +104,7 @@ class VirtualGrid:
             f"{_asked(sent)}/{timeout}",
             lambda: self._answered(self._server.send_and_receive(sent, timeout)),
         )
-        replies = self._replies(answer)
+        replies = [self._reply(*each) for each in answer]
         for message in sent:
             self._sent.pop(message.id, None)
         return replies
@@ -155,7 +156,7 @@ class VirtualGrid:
             number = f"m{self._num_messages}"
             message.metadata.__dict__["_message_id"] = number
             self._sent[number] = message
-            packed = payload.pack(message.content)
+            packed = pack(message.content)
             sent.append(NodeMessage(number, client, purpose, (), message, packed))
         return sent
 
@@ -164,15 +165,12 @@ class VirtualGrid:
         return [
             [
                 answer.message_id,
-                None if answer.content is None else self._store(payload.pack(answer.content)),
+                None if answer.content is None else self._store(pack(answer.content)),
                 answer.lost,
                 answer.code,
             ]
             for answer in answers
         ]
-
-    def _replies(self, answer: Any) -> list[Any]:
-        return [self._reply(*each) for each in answer]
 
     def _reply(self, message_id: str, digest: str | None, lost: str, code: int) -> Any:
         instruction = self._sent.pop(message_id)
@@ -183,7 +181,7 @@ class VirtualGrid:
             error = self._records.Error(code, reason)
             reply = self._records.Message(error, reply_to=instruction)
         else:
-            content = payload.unpack(self._stored(digest))
+            content = unpack(self._stored(digest))
             reply = self._records.Message(content, reply_to=instruction)
         reply.metadata.__dict__["_message_id"] = number
         return reply

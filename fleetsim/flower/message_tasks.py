@@ -14,8 +14,7 @@ from fleetsim.engine.tasks.task import Task, TaskResult, TrainingRequest
 from fleetsim.engine.tasks.task_batch import TaskBatch
 from fleetsim.errors import ScenarioError
 from fleetsim.flower.client_nodes import ClientNodes, NodeMessage
-from fleetsim.flower.costs import MessageCost
-from fleetsim.flower.payload import metrics_of, payload_byte
+from fleetsim.flower.costs import MessageCost, metrics_of, payload_byte
 from fleetsim.flower.rounds_of_messages import RoundsOfMessages
 from fleetsim.units import BIT_PER_BYTE
 

@@ -27,8 +27,7 @@ from fleetsim.engine.servers.round_closer import RoundRecord
 from fleetsim.engine.servers.rounds import EndedTask, Span, report_of, task_rows
 from fleetsim.engine.servers.stop import WithoutUpdates
 from fleetsim.engine.world import World
-from fleetsim.flower.costs import AppSettings, train_loss_of
-from fleetsim.flower.payload import num_samples_of
+from fleetsim.flower.costs import AppSettings, num_samples_of, train_loss_of
 
 
 @dataclass(slots=True)

@@ -213,17 +213,6 @@ def _node_updates(
     return thread, threading.Event(), done
 
 
-def _telling_strategy(grid: VirtualGrid, strategy: Any) -> None:
-    """Let a strategy tell the grid what it has evaluated on the server, and aggregated."""
-    strategy.evaluate = _tells(grid, strategy.evaluate, _with_loss, of_clients=False)
-    strategy.aggregate_evaluate = _tells(
-        grid,
-        strategy.aggregate_evaluate,
-        lambda result: None if result[0] is None else _with_loss(result),
-        of_clients=True,
-    )
-
-
 def _with_loss(result: tuple[float | None, dict[str, Any]] | None) -> dict[str, Any] | None:
     """Return the loss and the metrics in what a strategy has measured, if it has."""
     return None if result is None else {"loss": result[0], **result[1]}
@@ -251,10 +240,17 @@ def _tells(
 def _telling(
     grid: VirtualGrid, call: Callable[..., Any], strategy_of: Callable[..., Any]
 ) -> Callable[..., Any]:
-    """Return a call whose strategy, found among its arguments, tells the grid."""
+    """Return a call whose strategy, found among its arguments, tells the grid its evaluations."""
 
     def telling(*args: Any, **kwargs: Any) -> Any:
-        _telling_strategy(grid, strategy_of(*args, **kwargs))
+        strategy = strategy_of(*args, **kwargs)
+        strategy.evaluate = _tells(grid, strategy.evaluate, _with_loss, of_clients=False)
+        strategy.aggregate_evaluate = _tells(
+            grid,
+            strategy.aggregate_evaluate,
+            lambda result: None if result[0] is None else _with_loss(result),
+            of_clients=True,
+        )
         return call(*args, **kwargs)
 
     return telling

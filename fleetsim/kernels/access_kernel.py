@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from fleetsim.contracts import IntArray, Job, JobResult, WorkKind
 from fleetsim.kernels.base import Kernel, TrainerData
-from fleetsim.learning.data.accessed_inputs import AccessedInputs
+from fleetsim.learning.data.dataset import AccessedInputs
 
 
 class AccessKernel(Kernel):

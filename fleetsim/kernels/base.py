@@ -21,13 +21,12 @@ from fleetsim.host.user_code import user_code
 from fleetsim.kernels.batches import Length, StackJob
 from fleetsim.kernels.cpu.gemm import onednn
 from fleetsim.kernels.device_samples import DeviceSamples, as_tensor
-from fleetsim.learning.data.accessed_inputs import AccessedInputs
-from fleetsim.learning.data.dataset import ByteImages
+from fleetsim.learning.data.dataset import AccessedInputs, ByteImages
 from fleetsim.learning.global_generators import addressed
 from fleetsim.learning.local import local_sgd
-from fleetsim.learning.local.augmentation import StepStream
+from fleetsim.learning.local.local_sgd import StepStream
 from fleetsim.learning.local.step_settings import StepSettings
-from fleetsim.learning.models.frozen_weights import left_alone
+from fleetsim.learning.models.flat_vector import left_alone
 from fleetsim.learning.torch_settings import configure_torch
 from fleetsim.quoting import quoted
 

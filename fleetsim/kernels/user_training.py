@@ -6,10 +6,9 @@ from typing import Any
 
 from fleetsim.contracts import ClientTraining, Job, JobResult
 from fleetsim.kernels.base import Kernel
-from fleetsim.learning.local.algorithms.client_data import ClientData
-from fleetsim.learning.local.algorithms.run_algorithm import run_algorithm
+from fleetsim.learning.local.algorithms.client_data import ClientData, run_algorithm
 from fleetsim.learning.local.sample_losses import losses_of
-from fleetsim.learning.models.frozen_weights import FrozenWeights
+from fleetsim.learning.models.flat_vector import FrozenWeights
 
 
 class UserTrainingKernel(Kernel):

@@ -9,15 +9,14 @@ from fleetsim.fleet.devices.assignment import load_devices
 from fleetsim.fleet.devices.hardware_files import HardwareFiles
 from fleetsim.fleet.devices.memory import UncheckedSettings
 from fleetsim.fleet.network.wifi_or_cellular import can_be_on, in_force
-from fleetsim.learning.aggregation.aggregator_kind import AggregatorKind
-from fleetsim.learning.aggregation.compression import UncompressedSettings
-from fleetsim.learning.aggregation.fedavg import FedAvgSettings
 from fleetsim.learning.aggregation.server_optimizers import OptimizerKind
-from fleetsim.learning.data.blank import BlankSettings
+from fleetsim.learning.aggregation.uploads import UncompressedSettings
+from fleetsim.learning.aggregation.weighted_mean import AggregatorKind, FedAvgSettings
+from fleetsim.learning.data.built_in import BlankSettings
 from fleetsim.learning.local.algorithms.settings import UNCOVERED
 from fleetsim.learning.models.paper_cost import MEMORY_NEEDS, CostSettings
 from fleetsim.learning.models.settings import SvmSettings
-from fleetsim.learning.partition.iid import IidSettings
+from fleetsim.learning.partition.plain import IidSettings
 from fleetsim.scenario.samples import too_few_samples
 from fleetsim.scenario.settings import BufferedServerSettings, Scenario, SynchronousServerSettings
 from fleetsim.schema.faults import Fault

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from fleetsim.counts import floor_product
 from fleetsim.fleet.population import paired_users
-from fleetsim.learning.data.blank import BlankSettings
+from fleetsim.learning.data.built_in import BlankSettings
 from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.partition.client_samples import ClientSamples, split_samples
 from fleetsim.scenario.settings import Scenario

@@ -16,11 +16,10 @@ from fleetsim.fleet.devices.hardware_files import HardwareFiles
 from fleetsim.fleet.network.channels.blocks import BlockSettings
 from fleetsim.fleet.settings import FleetSettings
 from fleetsim.learning.aggregation.asynchronous import FedBuffSettings
-from fleetsim.learning.aggregation.compression import CompressionSettings, UncompressedSettings
-from fleetsim.learning.aggregation.fedavg import FedAvgSettings
-from fleetsim.learning.aggregation.privacy import CentralPrivacySettings
-from fleetsim.learning.aggregation.secure_aggregation import SecureAggregationSettings
+from fleetsim.learning.aggregation.privacy import CentralPrivacySettings, SecureAggregationSettings
 from fleetsim.learning.aggregation.settings import AggregatorSettings
+from fleetsim.learning.aggregation.uploads import CompressionSettings, UncompressedSettings
+from fleetsim.learning.aggregation.weighted_mean import FedAvgSettings
 from fleetsim.schema import overrides, strict_yaml
 from fleetsim.schema.explained_keys import USUAL_KIND
 from fleetsim.schema.key_conditions import TRAINING, by_key
@@ -31,7 +30,7 @@ from fleetsim.selectors.baselines.uniform import RandomSettings
 from fleetsim.settings import DEFAULTS_VERSION, Settings
 from fleetsim.training.settings import TaskSettings, TrainerSettings
 from fleetsim.user import Plugin, given_plugin
-from fleetsim.user.extension import extended
+from fleetsim.user.loading import extended
 from fleetsim.user.parts.selectors import guarded
 
 WORLD: tuple[tuple[str, ...], ...] = (

@@ -16,10 +16,12 @@ from fleetsim.engine.servers.user_part import UserPart
 from fleetsim.errors import ScenarioError
 from fleetsim.fleet.devices.memory import UncheckedSettings
 from fleetsim.fleet.population import paired_users
-from fleetsim.learning.aggregation.accountant import RdpAccountant
-from fleetsim.learning.aggregation.compression import VALUE_BYTE
-from fleetsim.learning.aggregation.privacy import PrivateAggregator
-from fleetsim.learning.aggregation.secure_aggregation import SecureAggregation
+from fleetsim.learning.aggregation.privacy import (
+    PrivateAggregator,
+    RdpAccountant,
+    SecureAggregation,
+)
+from fleetsim.learning.aggregation.uploads import VALUE_BYTE
 from fleetsim.learning.local.algorithms.settings import UNCOVERED
 from fleetsim.quoting import quoted
 from fleetsim.scenario import BufferedServerSettings, Scenario, never_ends

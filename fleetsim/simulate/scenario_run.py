@@ -12,8 +12,7 @@ from fleetsim.fleet.population import build_fleet
 from fleetsim.host.numerics import OneBlasThread
 from fleetsim.host.termination import terminable
 from fleetsim.host.turns import Environment, turn
-from fleetsim.learning.aggregation.compression import CompressedUplink
-from fleetsim.learning.aggregation.update_screening import refusal_reasons
+from fleetsim.learning.aggregation.uploads import CompressedUplink, refusal_reasons
 from fleetsim.learning.global_generators import GlobalGenerators
 from fleetsim.learning.torch_settings import TorchSettings
 from fleetsim.record.manifest import PlatformRecord

@@ -16,7 +16,7 @@ from torch import nn
 from fleetsim.contracts import JobResult, SampleForm
 from fleetsim.errors import PluginError
 from fleetsim.kernels.base import Kernel
-from fleetsim.learning.local.loss_settings import MODEL_LOSS, LossKind
+from fleetsim.learning.local.step_settings import MODEL_LOSS, LossKind
 from fleetsim.learning.models.model_fault import ModelFaultError, from_code_of
 from fleetsim.training.settings import TrainerKind
 from fleetsim.training.trainer_choice import kernel_class

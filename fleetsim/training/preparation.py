@@ -13,11 +13,10 @@ from fleetsim.kernels.user_training import UserTrainingKernel
 from fleetsim.learning.data.loading import Prefetch
 from fleetsim.learning.local.step_memory import num_weight_copies, step_memory
 from fleetsim.learning.models.cost import model_cost
-from fleetsim.learning.models.flat_vector import flatten, layout
-from fleetsim.learning.models.frozen_weights import frozen_sha256, weights_text
+from fleetsim.learning.models.flat_vector import flatten, frozen_sha256, layout, weights_text
+from fleetsim.learning.models.model_kind import UserModelKind
 from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.paper_cost import CostSettings, refuse_training
-from fleetsim.learning.models.user_model_kind import UserModelKind
 from fleetsim.quoting import quoted
 from fleetsim.training.prepared_task import UNTRAINED, PreparedTask, TaskRequest
 from fleetsim.training.scenario_loss import check_scenario_loss, trainer_for_loss

@@ -12,7 +12,7 @@ from fleetsim.contracts import (
     Parameters,
     Trainer,
 )
-from fleetsim.learning.aggregation.compression import CompressionSettings
+from fleetsim.learning.aggregation.uploads import CompressionSettings
 from fleetsim.learning.models.paper_cost import CostSettings
 from fleetsim.training.settings import TaskSettings, TrainerSettings
 

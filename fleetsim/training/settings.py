@@ -4,15 +4,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from fleetsim.learning.data.blank import BlankSettings
+from fleetsim.learning.data.built_in import BlankSettings
 from fleetsim.learning.data.loading import DatasetSettings
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.local.step_settings import Precision
 from fleetsim.learning.models.paper_cost import CostSettings
 from fleetsim.learning.models.settings import ModelSettings
-from fleetsim.learning.partition.holdout import HoldoutFrom
-from fleetsim.learning.partition.iid import IidSettings
-from fleetsim.learning.partition.split import PartitionSettings
+from fleetsim.learning.partition.client_samples import HoldoutFrom, PartitionSettings
+from fleetsim.learning.partition.plain import IidSettings
 from fleetsim.schema.key_conditions import TRAINING, by_key
 from fleetsim.settings import Settings
 

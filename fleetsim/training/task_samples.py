@@ -9,12 +9,11 @@ import numpy as np
 from fleetsim.contracts import FloatArray, IntArray, SampleForm
 from fleetsim.errors import ScenarioError
 from fleetsim.kernels.base import TrainerData
-from fleetsim.learning.data.blank import BlankSettings, blank_sizes
+from fleetsim.learning.data.built_in import BlankSettings, blank_sizes
 from fleetsim.learning.data.dataset import Dataset, content_sha256
 from fleetsim.learning.data.loading import Prefetch, load_dataset
-from fleetsim.learning.partition.client_samples import split_samples
-from fleetsim.learning.partition.holdout import num_held
-from fleetsim.learning.partition.membership import label_coverage
+from fleetsim.learning.partition.client_samples import num_held, split_samples
+from fleetsim.learning.partition.partition_kind import label_coverage
 from fleetsim.training.prepared_task import TaskRequest
 
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, get_args, runtime_checka
 from fleetsim.contracts import IntArray, ModelCost, SampleForm
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.local.settings import LocalSettings
+from fleetsim.learning.models.model_kind import UserModelKind
 from fleetsim.learning.models.paper_cost import CostSettings
 from fleetsim.learning.models.settings import Gpt2Settings, ModelSettings, TwoNNSettings
-from fleetsim.learning.models.user_model_kind import UserModelKind
 from fleetsim.training.settings import TrainerKind, TrainerSettings
 
 if TYPE_CHECKING:

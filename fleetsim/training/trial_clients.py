@@ -16,9 +16,9 @@ from torch import nn
 from fleetsim import rng
 from fleetsim.contracts import Job, JobResult, Parameters, SampleForm, Work, WorkKind
 from fleetsim.kernels.base import Kernel, TrainerData
-from fleetsim.learning.local.loss_settings import MODEL_LOSS, LossKind
 from fleetsim.learning.local.optimizer_settings import SgdSettings
 from fleetsim.learning.local.settings import LocalSettings
+from fleetsim.learning.local.step_settings import MODEL_LOSS, LossKind
 from fleetsim.learning.models.flat_vector import flatten
 from fleetsim.learning.models.model_fault import from_code_of
 from fleetsim.learning.models.synthetic_samples import drawn_samples

@@ -6,31 +6,31 @@ A plug-in is named on the command line (`--plugin MODULE:NAME`) or given from Py
 Everything that is wrong with it is an error of one line: a `ScenarioError`, a `PluginError` where
 its code fails, a `DataError` of its data. A `ModelFaultError` does not say yet whose fault it is.
 
-- `kinds`: All kinds of plug-in, by name, and the kind of a class.
 - `parts`: Kinds of plug-in: settings in the scenario, guards in a run, and rehearsals without one.
-- `plugin_kind`: Interface of a kind of plug-in.
-- `plugin`: One plug-in: its settings, its place in a document, and how it is built.
-- `loading`: Loading of plug-ins: import by name, or wrapping of what Python gives.
-- `identity`: Identity of a plug-in: its name, the SHA-256 of its file, and its version.
-- `extension`: Settings classes with the kinds of plug-ins beside those of fleetsim.
+- `plugin`: Plug-ins: the interface of their kinds, and one plug-in with its identity and settings.
+- `loading`: Kinds of plug-ins, and their loading: import by name, or wrapping of what Python gives.
 - `check`: Check of a plug-in against its Protocol, in a rehearsal without a run.
 - `watched_calls`: Calls of a plug-in that is checked.
 - `data`: Data of the user's own.
 - `models`: Networks of the user's own: any `torch.nn.Module`, from a class or function of theirs.
-- `flop`: FLOP of code of the user's own, from torch's formulas.
 
 A new kind is a subclass of `PluginKind` in a module of `parts`, whose attributes say what it is,
-and its name in `kinds.KINDS`. Its `settings_base` stands in the place of fleetsim's own settings,
+and its name in `loading.KINDS`. Its `settings_base` stands in the place of fleetsim's own settings,
 such as a `PartitionKind`: the methods call the user's object, `self.part()`, and check what comes
 back. So nothing below this package knows plug-ins: the engine calls `settings.split(...)` as ever.
 Settings of the user are joined with it: `class Joined(TheirSettings, settings_base)`.
 Manifest, resume, comparison, studies, schema and messages then know it.
 """
 
-from fleetsim.user.kinds import KINDS, kind_named
-from fleetsim.user.loading import PluginNames, given_plugin, load_plugin, load_plugins
-from fleetsim.user.plugin import Plugin, PluginSettings
-from fleetsim.user.plugin_kind import PluginKind
+from fleetsim.user.loading import (
+    KINDS,
+    PluginNames,
+    given_plugin,
+    kind_named,
+    load_plugin,
+    load_plugins,
+)
+from fleetsim.user.plugin import Plugin, PluginKind, PluginSettings
 
 __all__ = [
     "KINDS",

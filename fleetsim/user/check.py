@@ -10,11 +10,8 @@ from fleetsim.learning.global_generators import GlobalGenerators
 from fleetsim.learning.torch_settings import TorchSettings
 from fleetsim.schema import overrides
 from fleetsim.schema.python_data import Overrides, changes_of, document_of
-from fleetsim.user import identity
-from fleetsim.user.kinds import kind_named, kind_of
-from fleetsim.user.loading import load_plugin, of_class_or_function, wrapped
-from fleetsim.user.plugin import Plugin
-from fleetsim.user.plugin_kind import PluginKind
+from fleetsim.user.loading import kind_named, kind_of, load_plugin, of_class_or_function, wrapped
+from fleetsim.user.plugin import Plugin, PluginKind, name_of
 from fleetsim.user.watched_calls import WatchedCalls, refused
 
 
@@ -65,7 +62,7 @@ def _plugin_of(plugin: Any, word: str | None) -> Plugin:
         return load_plugin(plugin if word is None or "=" in plugin else f"{word}={plugin}")
     is_function = inspect.isfunction(plugin)
     cls = plugin if isinstance(plugin, type) or is_function else type(plugin)
-    name = identity.name_of(cls)
+    name = name_of(cls)
     kind: type[PluginKind] | None = None if word is None else kind_named(word, name)
     if cls is plugin:
         return of_class_or_function(kind, cls, name, name)

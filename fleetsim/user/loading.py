@@ -1,8 +1,11 @@
-"""Loading of plug-ins: import by name, or wrapping of what Python gives.
+"""Kinds of plug-ins, and their loading: import by name, or wrapping of what Python gives.
 
 A class with its own `Settings` adds its kind to those of fleetsim and is made as `CLASS(settings)`.
 A class without is made as `CLASS()` and replaces the scenario's part; the resolved scenario then
 has `kind: MODULE:CLASS`.
+
+The class of the whole scenario is made anew with more members in some unions (`extended`), so that
+checks, messages, schema and the resolved scenario treat a plug-in as any other kind.
 """
 
 import copy
@@ -13,23 +16,113 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from types import ModuleType
-from typing import Any, Literal, cast, get_args, get_origin
+from types import MappingProxyType, ModuleType
+from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin
 
-from pydantic import create_model
+from pydantic import Field, create_model
+from pydantic.fields import FieldInfo
 
 from fleetsim.errors import PluginError, ScenarioError
 from fleetsim.host.user_code import user_code
 from fleetsim.quoting import quoted
 from fleetsim.schema import faults
 from fleetsim.schema.spelling import did_you_mean
-from fleetsim.schema.strict_yaml import Document, spelled
+from fleetsim.schema.strict_yaml import Document, KeyPath, spelled
 from fleetsim.settings import Settings
-from fleetsim.user import identity
-from fleetsim.user.kinds import KINDS, kind_named, kind_of
-from fleetsim.user.plugin import Plugin, PluginSettings, value_at
-from fleetsim.user.plugin_kind import PluginKind
+from fleetsim.user.parts.aggregators import AggregatorPlugins
+from fleetsim.user.parts.client_trainings import ClientTrainingPlugins
+from fleetsim.user.parts.datasets import DatasetPlugins
+from fleetsim.user.parts.models import LossPlugins, ModelPlugins
+from fleetsim.user.parts.partitions import PartitionPlugins
+from fleetsim.user.parts.selectors import SelectorPlugins
+from fleetsim.user.parts.trackers import TrackerPlugins
+from fleetsim.user.plugin import Plugin, PluginKind, name_of, source_sha256, value_at, version_of
 from fleetsim.user.watched_calls import refused
+
+S = TypeVar("S", bound=Settings)
+
+
+def extended(model: type[S], added: Mapping[KeyPath, Sequence[type[Settings]]]) -> type[S]:
+    """Return a subclass whose mappings at some key paths may also be of added classes.
+
+    Every mapping on the way, in each of its forms, is extended alike. A form that lacks the next
+    key stays as it is.
+    """
+    by_key: dict[str, dict[KeyPath, Sequence[type[Settings]]]] = {}
+    for (key, *below), classes in added.items():
+        by_key.setdefault(str(key), {})[tuple(below)] = classes
+    fields: dict[str, Any] = {}
+    for key, below_key in by_key.items():
+        info = model.model_fields.get(key)
+        if info is None:
+            continue
+        members: list[Any] = list(get_args(info.annotation)) or [info.annotation]
+        deeper = {path: classes for path, classes in below_key.items() if path}
+        if deeper:
+            members = [extended(member, deeper) for member in members]
+        members += below_key.get((), ())
+        union: Any = Union  # of types that are known only now
+        fields[key] = (union[tuple(members)], _field(info, is_union=len(members) > 1))
+    return create_model(
+        model.__name__,
+        __base__=model,
+        __doc__=model.__doc__,
+        # There is no source in which pydantic could look for them; the fields have theirs.
+        __cls_kwargs__={"use_attribute_docstrings": False},
+        **fields,
+    )
+
+
+def _field(info: FieldInfo, *, is_union: bool) -> Any:
+    """Return a field with the default and description of another; unions have `kind`."""
+    discriminator = info.discriminator or ("kind" if is_union else None)
+    options: dict[str, Any] = {"description": info.description, "discriminator": discriminator}
+    if info.default_factory is not None:
+        return Field(default_factory=info.default_factory, **options)
+    return Field(... if info.is_required() else info.default, **options)
+
+
+KINDS: Mapping[str, type[PluginKind]] = MappingProxyType(
+    {
+        kind.name: kind
+        for kind in (
+            SelectorPlugins,
+            AggregatorPlugins,
+            PartitionPlugins,
+            DatasetPlugins,
+            TrackerPlugins,
+            ClientTrainingPlugins,
+            LossPlugins,
+            ModelPlugins,
+        )
+    }
+)
+"""Every kind, in the order of the scenario's readers: who, how, on what."""
+
+
+def kind_named(word: str, label: str) -> type[PluginKind]:
+    """Return the kind of a name."""
+    if word not in KINDS:
+        message = f"{quoted(word)} is no kind of plug-in; {', '.join(KINDS)} are"
+        raise refused(label, f"{message}{did_you_mean(word, KINDS)}")
+    return KINDS[word]
+
+
+def kind_of(cls: object, label: str, name: str) -> type[PluginKind]:
+    """Return the only kind that claims a class."""
+    claiming = [kind for kind in KINDS.values() if kind.claims(cls)]
+    if len(claiming) == 1:
+        return claiming[0]
+    if claiming:
+        kinds = " and ".join(kind.noun for kind in claiming)
+        message = f"has methods of {kinds}; say which it is: --plugin {claiming[0].name}={name}"
+        raise refused(label, message)
+    each = ", ".join(f"{kind.name} ({', '.join(sorted(kind.marks))})" for kind in KINDS.values())
+    message = (
+        f"has no method by which a kind is known: {each}; write one, or say the kind: --plugin"
+    )
+    raise refused(label, f"{message} KIND={name}")
+
 
 PluginNames = str | Plugin | Sequence[str | Plugin] | None
 """Plug-ins as `MODULE:NAME` or `KIND=MODULE:NAME`, one or several, loaded or not."""
@@ -77,7 +170,7 @@ def given_plugin(word: str, given: Any) -> Plugin:
     if is_function and not kind.takes_functions:
         raise ScenarioError(f"{word}: is the function {given.__name__}; give {kind.noun}")
     if isinstance(given, type) or is_function:
-        name = identity.name_of(given)
+        name = name_of(given)
         return of_class_or_function(kind, given, name, f"{word} {name}")
     part, name, definition = kind.of_object(given)
     label = f"{word} {name}"
@@ -151,20 +244,17 @@ def wrapped(
     """Return the plug-in of a class or function, with settings that know it."""
     with user_code(f"{label}: its Settings"):
         settings = _settings(kind, name, user_settings)
-    plugin = Plugin(
+    return Plugin(
         name,
         kind=kind,
         label=label,
         word=name if word is None else word,
         settings=settings,
         replaces_any=user_settings is None,
-        source_sha256=identity.source_sha256(definition),
-        version=identity.version(definition),
+        source_sha256=source_sha256(definition),
+        version=version_of(definition),
         make=make,
     )
-    if issubclass(settings, PluginSettings):
-        settings.plugin = plugin
-    return plugin
 
 
 def _settings(kind: type[PluginKind], name: str, of_user: type[Settings] | None) -> type[Settings]:
@@ -245,7 +335,4 @@ def stand_in(stored_identity: Mapping[str, Any]) -> Plugin:
         raise ScenarioError(f"{name}: is not loaded; give it with --plugin {name}")
 
     settings = _of_word("StoredSettings", kind, word, kind.settings_base.__doc__, extra="allow")
-    plugin = Plugin(kind=kind, label=f"--plugin {name}", settings=settings, make=refuse, **known)
-    if issubclass(settings, PluginSettings):
-        settings.plugin = plugin
-    return plugin
+    return Plugin(kind=kind, label=f"--plugin {name}", settings=settings, make=refuse, **known)

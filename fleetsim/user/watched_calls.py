@@ -140,9 +140,12 @@ def refused(label: str, message: str) -> ScenarioError:
 
 
 @contextmanager
-def model_faults(label: str) -> Iterator[None]:
-    """Tell faults of a network in the block as those of what was named or given as `label`."""
+def faults_of(label: str, error: type[Exception] = ModelFaultError) -> Iterator[None]:
+    """Tell faults of a network in the block as those of what was named or given as `label`.
+
+    So are faults of other sorts, such as those of data, if their `error` is given.
+    """
     try:
         yield
-    except ModelFaultError as fault:
-        raise refused(label, str(fault)) from fault
+    except error as fault:
+        raise refused(label, str(fault).removeprefix(f"{label}: ")) from fault

@@ -10,7 +10,7 @@ import torch
 from benchmarks.export import export
 from benchmarks.peers.worksheet import Worksheet, build
 from benchmarks.works import WORKS, Work, scenario_of, worksheet_of
-from fleetsim.learning.data.digits import DigitsSettings
+from fleetsim.learning.data.built_in import DigitsSettings
 from fleetsim.learning.data.loading import load_dataset
 from fleetsim.learning.models.flat_vector import flatten
 from fleetsim.learning.models.networks import build_model
@@ -20,7 +20,7 @@ from fleetsim.learning.models.settings import (
     ResNet18Settings,
     TwoNNSettings,
 )
-from fleetsim.learning.partition.split import split
+from fleetsim.learning.partition.client_samples import split
 from fleetsim.scenario import Scenario, load
 
 NETWORKS = [

@@ -24,7 +24,7 @@ from fleetsim.engine.servers.checked_selector import CheckedSelector
 from fleetsim.engine.servers.training_requests import requests_of
 from fleetsim.engine.servers.user_part import UserPart
 from fleetsim.selectors import KINDS, build_selector
-from fleetsim.user.parts.small_server import SmallServer
+from fleetsim.user.parts.selectors import SmallServer
 from tests.selector_modes import UNION, modes
 
 SIZE = 30

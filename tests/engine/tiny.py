@@ -37,10 +37,13 @@ from fleetsim.fleet.devices.compute import unloaded_s
 from fleetsim.fleet.devices.profile import load_device
 from fleetsim.fleet.population import Fleet, build_fleet
 from fleetsim.fleet.settings import FleetSettings
-from fleetsim.learning.aggregation.asynchronous import FedBuff, FedBuffSettings
-from fleetsim.learning.aggregation.compression import CompressedUplink, UncompressedSettings
-from fleetsim.learning.aggregation.fedavg import FedAvg, FedAvgSettings
-from fleetsim.learning.aggregation.update_screening import refusal_reasons
+from fleetsim.learning.aggregation.asynchronous import FedBuffSettings
+from fleetsim.learning.aggregation.uploads import (
+    CompressedUplink,
+    UncompressedSettings,
+    refusal_reasons,
+)
+from fleetsim.learning.aggregation.weighted_mean import FedAvgSettings
 from fleetsim.settings import Settings
 from fleetsim.training.trainers import NullTrainer
 from tests.engine.memory_recorder import MemoryRecorder
@@ -187,7 +190,7 @@ class Tiny:
     parameters: Parameters = field(default_factory=lambda: np.zeros(3, dtype=np.float32))
     learning_rate_at: Callable[[int], float] = lambda _: 0.1
     trainer: Trainer | None = None
-    aggregator: Aggregator = field(default_factory=lambda: FedBuff(FedBuffSettings()))
+    aggregator: Aggregator = field(default_factory=lambda: FedBuffSettings().build())
     recorder: MemoryRecorder = field(default_factory=MemoryRecorder)
 
     def trace(self, text: str, span_s: int) -> None:
@@ -254,7 +257,7 @@ class Tiny:
         return SynchronousServer(
             SynchronousSettings.model_validate(self.server),
             StopSettings.model_validate(self.stop),
-            self.parts(self.trainer, FedAvg(FedAvgSettings())),
+            self.parts(self.trainer, FedAvgSettings().build()),
             state=state,
         )
 

@@ -8,7 +8,7 @@ from torch.nn.functional import one_hot
 
 from fleetsim.contracts import Loss
 from fleetsim.user.parts.checked_loss import CheckedLoss
-from fleetsim.user.parts.losses import LossPluginSettings
+from fleetsim.user.parts.models import LossPluginSettings
 
 
 class GivenLoss(LossPluginSettings):

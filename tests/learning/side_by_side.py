@@ -24,9 +24,9 @@ from fleetsim.learning.local.optimizer_settings import SgdSettings
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.models import settings as models
 from fleetsim.learning.models.flat_vector import flatten, layout
-from fleetsim.learning.models.hinge_loss import LinearSvm
 from fleetsim.learning.models.model_kind import Hinge
 from fleetsim.learning.models.networks import build_model
+from fleetsim.learning.models.small import LinearSvm
 from fleetsim.training.worker_pool import Pool
 
 Array = NDArray[Any]

@@ -11,7 +11,7 @@ from markupsafe import escape
 from fleetsim import simulate
 from fleetsim.errors import DivergenceError
 from fleetsim.learning.aggregation.asynchronous import FedBuffSettings
-from fleetsim.learning.aggregation.fedavg import FedAvgSettings
+from fleetsim.learning.aggregation.weighted_mean import FedAvgSettings
 from fleetsim.record.failures import Baseline, failures
 from fleetsim.record.saved_run import open_run
 from fleetsim.report.pages import run_page, summary

@@ -9,7 +9,7 @@ from typing import Literal, get_args, get_origin, get_type_hints
 import pytest
 
 from fleetsim import contracts
-from fleetsim.learning.partition.client_dirichlet import ClientDirichletSettings
+from fleetsim.learning.partition.dirichlet import ClientDirichletSettings
 from fleetsim.selectors import SelectorSettings
 
 DOCS = Path(__file__).parents[2] / "docs"

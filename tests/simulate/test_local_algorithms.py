@@ -8,7 +8,7 @@ import pytest
 
 import fleetsim
 from fleetsim.errors import ScenarioError
-from fleetsim.learning.local.algorithms.scaffold import Scaffold
+from fleetsim.learning.local.algorithms.published import Scaffold
 from fleetsim.record import checkpoint
 from fleetsim.record.saved_run import Run, open_run
 from fleetsim.scenario import load

@@ -13,7 +13,7 @@ from fleetsim.fleet.traces.formats import import_any
 from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.data.published.extrasensory import CLASSES, FEATURES
 from fleetsim.learning.partition.client_samples import split_samples
-from fleetsim.learning.partition.natural import NaturalSettings
+from fleetsim.learning.partition.plain import NaturalSettings
 from tests.fleet.traces.test_published_forms import STATES
 
 NOON = 1_444_079_161

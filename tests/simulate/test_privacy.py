@@ -3,7 +3,7 @@
 import pytest
 
 from fleetsim.contracts import Progress
-from fleetsim.learning.aggregation.accountant import RdpAccountant
+from fleetsim.learning.aggregation.privacy import RdpAccountant
 from fleetsim.progress import progress_text
 from fleetsim.report.pages import summary
 from fleetsim.scenario import SynchronousServerSettings, load

@@ -5,7 +5,7 @@ import pytest
 from fleetsim.contracts import Wire
 from fleetsim.errors import PluginError
 from fleetsim.interactive import run
-from fleetsim.learning.local.algorithms.scaffold import Scaffold
+from fleetsim.learning.local.algorithms.published import Scaffold
 
 
 @pytest.mark.slow

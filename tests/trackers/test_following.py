@@ -10,7 +10,7 @@ import fleetsim
 from fleetsim.contracts import EndedRun, RoundRow, TrackedRun
 from fleetsim.errors import PluginError, ScenarioError
 from fleetsim.record.run_folder import RunExistsError
-from fleetsim.trackers.metrics import metrics_of
+from fleetsim.trackers.named import metrics_of
 from tests.interrupts import interrupted
 
 PAGE = Path(__file__).parents[2] / "docs" / "trackers.md"

@@ -11,12 +11,12 @@ from fleetsim.contracts import Job, SampleForm, Work, WorkKind
 from fleetsim.errors import ScenarioError
 from fleetsim.kernels.base import Kernel
 from fleetsim.kernels.vmap.vmap_sgd import VectorisedKernel
-from fleetsim.learning.data.digits import DigitsSettings
+from fleetsim.learning.data.built_in import DigitsSettings
 from fleetsim.learning.local.optimizer_settings import SgdSettings
 from fleetsim.learning.local.settings import LocalSettings
-from fleetsim.learning.models.hinge_loss import LinearSvm
 from fleetsim.learning.models.settings import LogisticSettings
-from fleetsim.learning.partition.iid import IidSettings
+from fleetsim.learning.models.small import LinearSvm
+from fleetsim.learning.partition.plain import IidSettings
 from fleetsim.training.preparation import prepare_task
 from fleetsim.training.prepared_task import PreparedTask, TaskRequest
 from fleetsim.training.scenario_loss import check_scenario_loss, trainer_for_loss

@@ -7,9 +7,8 @@ from fleetsim.errors import ScenarioError
 from fleetsim.kernels.stacked.linear_chain import widths_of
 from fleetsim.kernels.stacked.stacked_sgd import StackedKernel
 from fleetsim.kernels.vmap.vmap_sgd import fault
-from fleetsim.learning.local.optimizer_settings import AdamSettings, SgdSettings
+from fleetsim.learning.local.optimizer_settings import AdamSettings, CosineSettings, SgdSettings
 from fleetsim.learning.local.settings import LocalSettings
-from fleetsim.learning.local.step_schedule import CosineSettings
 from fleetsim.learning.local.step_settings import AugmentationSettings
 from fleetsim.learning.models import settings as models
 from fleetsim.learning.models.networks import build_model

@@ -9,8 +9,7 @@ import numpy as np
 import torch
 
 from fleetsim.contracts import ClientUpdate, Wire
-from fleetsim.learning.local.algorithms.ditto import Ditto
-from fleetsim.learning.local.algorithms.scaffold import Scaffold
+from fleetsim.learning.local.algorithms.published import Ditto, Scaffold
 from tests.user.variants import fails, variants
 
 KIND = "local"

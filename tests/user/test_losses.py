@@ -15,11 +15,11 @@ import fleetsim
 from fleetsim import rng
 from fleetsim.errors import PluginError, ScenarioError
 from fleetsim.learning.local import local_sgd
-from fleetsim.learning.local.loss_settings import FocalSettings
 from fleetsim.learning.local.optimizer_settings import SgdSettings
 from fleetsim.learning.local.sample_losses import FocalLoss, losses, losses_of
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.local.step_memory import step_memory
+from fleetsim.learning.local.step_settings import FocalSettings
 from fleetsim.learning.models.flat_vector import flatten
 from fleetsim.user.parts.checked_loss import CheckedLoss
 from tests.learning.given_losses import given_loss, squared

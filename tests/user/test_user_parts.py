@@ -19,7 +19,7 @@ from fleetsim.report.pages import scenario_differences
 from fleetsim.scenario import load, schema
 from fleetsim.studies.planned_run import run_key
 from fleetsim.studies.study import load_study
-from fleetsim.user import identity, load_plugin
+from fleetsim.user import load_plugin, plugin
 from tests.interrupts import interrupted
 from tests.user.small import SMALL
 
@@ -367,9 +367,9 @@ class Local:
 def test_the_source_is_the_whole_file_that_defines_it():
     expected = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
 
-    assert identity.source_sha256(Local) == expected
-    assert identity.source_sha256(dict) is None  # written in C
-    assert identity.name_of(Local.__init__.__class__).endswith(":wrapper_descriptor")
+    assert plugin.source_sha256(Local) == expected
+    assert plugin.source_sha256(dict) is None  # written in C
+    assert plugin.name_of(Local.__init__.__class__).endswith(":wrapper_descriptor")
 
 
 def test_the_version_is_that_of_the_nearest_module_then_of_the_distribution(monkeypatch):
@@ -378,12 +378,12 @@ def test_the_version_is_that_of_the_nearest_module_then_of_the_distribution(monk
     monkeypatch.setitem(sys.modules, "own_package.part", module)
     cls = type("Part", (), {"__module__": "own_package.part"})
 
-    assert identity.version(cls) is None
+    assert plugin.version_of(cls) is None
     vars(package)["__version__"] = "2.0"
-    assert identity.version(cls) == "2.0"
+    assert plugin.version_of(cls) == "2.0"
     vars(module)["__version__"] = "2.1"
-    assert identity.version(cls) == "2.1"
+    assert plugin.version_of(cls) == "2.1"
     assert not hasattr(typing_extensions, "__version__")
-    of_distribution = identity.version(typing_extensions.deprecated)
+    of_distribution = plugin.version_of(typing_extensions.deprecated)
     if typing_extensions.deprecated.__module__ == "typing_extensions":  # a part of Python 3.13
         assert of_distribution == metadata.version("typing_extensions")

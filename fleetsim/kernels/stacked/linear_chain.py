@@ -29,8 +29,8 @@ from fleetsim.kernels.cpu.gemm import Widths
 from fleetsim.kernels.device_samples import on_device
 from fleetsim.kernels.stacked.score_gradients import ScoreBatch, writer_of
 from fleetsim.learning.local.step_settings import StepSettings
-from fleetsim.learning.models.hinge_loss import LinearSvm
 from fleetsim.learning.models.model_kind import Hinge
+from fleetsim.learning.models.small import LinearSvm
 
 relu_backward = torch.ops.aten.threshold_backward.grad_input
 

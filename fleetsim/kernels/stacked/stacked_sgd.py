@@ -21,7 +21,7 @@ from fleetsim.kernels.cpu.workspace import Workspace
 from fleetsim.kernels.device_samples import stack_samples
 from fleetsim.kernels.stacked.dual_chain import DualChainStack, dual_form_is_faster
 from fleetsim.kernels.stacked.linear_chain import ChainStack, num_parameters, widths_of
-from fleetsim.learning.models.hinge_loss import LinearSvm
+from fleetsim.learning.models.small import LinearSvm
 
 STACK_BYTE = 6_000_000
 """Bytes of weights and activations of one stack. Larger stacks start fewer operations; more stacks

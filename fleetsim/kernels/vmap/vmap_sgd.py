@@ -28,8 +28,8 @@ from fleetsim.kernels.batches import (
 )
 from fleetsim.kernels.device_samples import stack_samples
 from fleetsim.kernels.vmap.model_stack import ModelStack
+from fleetsim.learning.local.optimizer_settings import ConstantRateSettings
 from fleetsim.learning.local.step_memory import kept_byte, num_weight_copies
-from fleetsim.learning.local.step_schedule import ConstantRateSettings
 from fleetsim.learning.local.step_settings import Precision, StepSettings
 
 STACK_BYTE = {"cpu": 8_000_000, "cuda": 8_000_000_000}

@@ -37,9 +37,9 @@ from pydantic import Field
 
 from fleetsim.contracts import BoolArray, FloatArray, Parameters, Report
 from fleetsim.errors import ScenarioError
-from fleetsim.learning.aggregation.aggregator_kind import AggregatorKind, Stateless
 from fleetsim.learning.aggregation.weighted_mean import (
     LEAST_SUM,
+    RuleKind,
     are_shares,
     check_finite,
     check_weights,
@@ -103,7 +103,7 @@ StalenessSettings = Annotated[
 """Settings of any staleness weight, told apart by `kind`."""
 
 
-class FedAsyncSettings(AggregatorKind):
+class FedAsyncSettings(RuleKind):
     """Mixture of the model with each update on its arrival (Xie et al. 2019)."""
 
     acts_if = by_key(staleness=BUFFERED)
@@ -115,12 +115,24 @@ class FedAsyncSettings(AggregatorKind):
     staleness: StalenessSettings = PolynomialStaleness()
     """Weight of an update by the versions of the model since its client received one."""
 
-    def build(self, *, buffers: BoolArray | None = None) -> FedAsync:
-        """Return a new aggregator; `buffers` [P] are mixed like parameters."""
-        return FedAsync(self)
+    def next_model(
+        self, base: Parameters, reports: Sequence[Report], buffers: BoolArray | None
+    ) -> Parameters:
+        """Return the model [P] after these updates, in the order of arrival."""
+        model = base.astype(np.float64)
+        for report, vector, _ in _updates(reports):
+            if report.weight is not None:
+                raise ScenarioError(
+                    "server.aggregator.kind = 'fedasync' mixes updates in one by one and has no"
+                    f" mean for the weights that the selector gives (client {report.client}:"
+                    f" {report.weight:g}); use fedbuff or fedavg, or a selector without weights"
+                )
+            share = self.mixing * _weight(self.staleness, report)
+            model = (1.0 - share) * model + share * vector
+        return model.astype(np.float32)
 
 
-class FedBuffSettings(AggregatorKind):
+class FedBuffSettings(RuleKind):
     """Step along the mean change of a buffer of updates, weighted by staleness (Nguyen 2022)."""
 
     acts_if = by_key(staleness=BUFFERED)
@@ -131,33 +143,9 @@ class FedBuffSettings(AggregatorKind):
     staleness: StalenessSettings = PolynomialStaleness()
     """Weight of an update by the versions of the model since its client received one."""
 
-    def build(self, *, buffers: BoolArray | None = None) -> FedBuff:
-        """Return a new aggregator; `buffers` [P] are true where the model has no parameter."""
-        return FedBuff(self, buffers=buffers)
-
-
-class FedAsync(Stateless[FedAsyncSettings]):
-    """Aggregator that mixes each update into the model."""
-
-    def aggregate(self, base: Parameters, reports: Sequence[Report]) -> Parameters:
-        """Return the model [P] after these updates, in the order of arrival."""
-        model = base.astype(np.float64)
-        for report, vector, _ in _updates(reports):
-            if report.weight is not None:
-                raise ScenarioError(
-                    "server.aggregator.kind = 'fedasync' mixes updates in one by one and has no"
-                    f" mean for the weights that the selector gives (client {report.client}:"
-                    f" {report.weight:g}); use fedbuff or fedavg, or a selector without weights"
-                )
-            share = self._settings.mixing * _weight(self._settings.staleness, report)
-            model = (1.0 - share) * model + share * vector
-        return model.astype(np.float32)
-
-
-class FedBuff(Stateless[FedBuffSettings]):
-    """Aggregator that steps along the mean change of a buffer of updates."""
-
-    def aggregate(self, base: Parameters, reports: Sequence[Report]) -> Parameters:
+    def next_model(
+        self, base: Parameters, reports: Sequence[Report], buffers: BoolArray | None
+    ) -> Parameters:
         """Return the model [P] after one step along the mean change of the updates."""
         updates = _updates(reports)
         given = [1.0 if report.weight is None else report.weight for report, _, _ in updates]
@@ -165,16 +153,16 @@ class FedBuff(Stateless[FedBuffSettings]):
         weights: list[float] = []
         change = np.zeros(base.shape, dtype=np.float64)
         for weight, (report, vector, started_from) in zip(given, updates, strict=True):
-            weights.append(weight * _weight(self._settings.staleness, report))
+            weights.append(weight * _weight(self.staleness, report))
             change += weights[-1] * (vector - started_from)
         divisor = 1.0 if are_shares(reports) else sum(given)
-        step = self._settings.server_learning_rate / divisor
+        step = self.server_learning_rate / divisor
         with np.errstate(over="ignore"):  # the server refuses what is not finite
             model: Parameters = (base + step * change).astype(np.float32)
         # Updates so stale that their weights are 0 move nothing.
-        if self._buffers is not None and self._buffers.any() and sum(weights) >= LEAST_SUM:
-            sent = [vector[self._buffers] for _, vector, _ in updates]
-            model[self._buffers] = np.average(sent, axis=0, weights=weights)
+        if buffers is not None and buffers.any() and sum(weights) >= LEAST_SUM:
+            sent = [vector[buffers] for _, vector, _ in updates]
+            model[buffers] = np.average(sent, axis=0, weights=weights)
         return model
 
 

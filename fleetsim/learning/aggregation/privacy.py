@@ -1,6 +1,7 @@
-"""Differential privacy of clients: clipped updates and Gaussian noise (DP-FedAvg).
+"""Privacy of clients: clipped updates with noise (DP-FedAvg), epsilon, and secure aggregation.
 
-In a round in which the clients K delivered, the server makes of their changes x_k = w_k - w_k^0
+Differential privacy. In a round in which the clients K delivered, the server makes of their changes
+x_k = w_k - w_k^0
 
     Delta = (1 / C) (sum over K of c_k x_k min(1, S / |x_k|)  +  N(0, (z S)^2 I)),
 
@@ -14,10 +15,42 @@ along it, and neither touches data again.
 Source: McMahan, Ramage, Talwar, Zhang, "Learning differentially private recurrent language models",
 ICLR 2018, algorithm 1 with the fixed-denominator estimator of section 2.3, all weights 1. The noise
 is drawn at the address (seed, "privacy noise", number of the aggregation).
+
+The accountant adds up the Renyi divergences of many orders of these mechanisms over the rounds and
+converts them to (epsilon, delta) by `dp-accounting` (Google, extra `fleetsim[privacy]`), whose
+bound is tighter than the conversion of Mironov, "Renyi differential privacy", CSF 2017. Neighbours
+differ by one client that is there or not. With `sampling: poisson` a client takes part in a round
+with the chance m / E of being one of the m selected of E eligible ones, each client by a draw of
+its own (Mironov, Talwar, Zhang, "Renyi differential privacy of the sampled Gaussian mechanism",
+2019). With `sampling: none` it always does.
+
+Costs and failures of secure aggregation, SecAgg and SecAgg+. The server learns the sum of the
+cohort's updates and no single one. n clients are vertices of a graph in which each has k
+neighbours: all others (SecAgg), or k of a random Harary graph (SecAgg+: the clients in random order
+on a ring, each a neighbour of the k/2 before and after it). A client
+
+    up    2 public keys                              2 a_K
+    down  those of its neighbours                    2 k a_K
+    up    2 encrypted shares for each neighbour      2 k a_S
+    down  the shares that neighbours made for it     2 k a_S
+    up    its masked vector of m entries             m B,   B = ceil(log2(n (2^b - 1) + 1)) bit
+    up    one share for each neighbour and itself    (k + 1) a_S
+
+so that it moves 2 (k + 1) a_K + (5 k + 1) a_S + m B in all. With k = n - 1 that is the
+2 n a_K + (5 n - 4) a_S + m B of Bonawitz et al., section 7.1. Values of b bit need B bit each, so
+that a sum of n does not overflow; a further entry sums up the weights of the mean.
+
+The server removes the masks if, of the neighbours of each client of the cohort, at least
+t = floor(f k) + 1 delivered (SecAgg: t = floor(f n) + 1 of all n). Else the round fails.
+
+Sources: Bonawitz et al., "Practical secure aggregation for privacy-preserving machine learning",
+CCS 2017; Bell, Bonawitz, Gascon, Lepoint, Raykova, "Secure single-server aggregation with
+(poly)logarithmic overhead", CCS 2020 (semi-honest).
 """
 
+import importlib
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
@@ -27,17 +60,20 @@ from fleetsim.contracts import (
     Aggregator,
     BoolArray,
     FloatArray,
+    IntArray,
     Outcome,
     Parameters,
     Purpose,
     Report,
     State,
 )
+from fleetsim.counts import floor_product
 from fleetsim.errors import ScenarioError
-from fleetsim.learning.aggregation.update_screening import update_norm
+from fleetsim.learning.aggregation.uploads import update_norm
 from fleetsim.learning.aggregation.weighted_mean import check_finite, delivered
-from fleetsim.schema.ranges import FailureChance
+from fleetsim.schema.ranges import FailureChance, PartFraction
 from fleetsim.settings import Settings
+from fleetsim.units import BIT_PER_BYTE
 
 _INNER = "aggregator/"
 
@@ -127,3 +163,161 @@ class PrivateAggregator:
         self._num_aggregations = int(state["num_aggregations"])
         inner = {key: value for key, value in state.items() if key.startswith(_INNER)}
         self._inner.restore({key.removeprefix(_INNER): value for key, value in inner.items()})
+
+
+ORDERS = (*range(2, 65), 80, 96, 128, 192, 256)
+"""Orders of the divergences. Whole ones are sums of a few terms; those between take a series that
+does not always converge, and would make epsilon smaller by a few percent where it is large."""
+
+
+class RdpAccountant:
+    """Privacy that a run has spent, by Renyi divergences."""
+
+    def __init__(self, settings: CentralPrivacySettings) -> None:
+        self._settings = settings
+        try:
+            self._events: Any = importlib.import_module("dp_accounting")
+            rdp: Any = importlib.import_module("dp_accounting.rdp")
+        except ModuleNotFoundError as missing:
+            raise ScenarioError(
+                f"server.privacy needs {missing.name}, which counts epsilon;"
+                " pip install 'fleetsim[privacy]'"
+            ) from missing
+        self._spent = rdp.RdpAccountant(orders=ORDERS)
+        self._chances: list[float] = []
+        """Chance of a client to take part in each aggregation so far."""
+
+    @property
+    def epsilon(self) -> float:
+        """Bound epsilon of all aggregations so far, at the delta of the settings."""
+        if not self._chances:
+            return 0.0
+        return float(self._spent.get_epsilon(self._settings.delta))
+
+    def spend(self, num_selected: int, num_eligible: int) -> None:
+        """Count an aggregation in which so many of the eligible clients were selected."""
+        chance = 1.0
+        if self._settings.sampling == "poisson":
+            chance = min(1.0, num_selected / num_eligible)
+        self._count(chance)
+
+    def _count(self, chance: float) -> None:
+        event = self._events.GaussianDpEvent(self._settings.noise_multiplier)
+        if chance < 1.0:
+            event = self._events.PoissonSampledDpEvent(chance, event)
+        self._spent.compose(event)
+        self._chances.append(chance)
+
+    def state(self) -> State:
+        """Return the chances of all aggregations."""
+        return {"chances": np.array(self._chances, dtype=np.float64)}
+
+    def restore(self, state: State) -> None:
+        """Restore what `state` returned, into an accountant that has counted nothing."""
+        for chance in state["chances"].tolist():
+            self._count(chance)
+
+
+Length = Annotated[int, Field(ge=1, le=10_000)]
+
+
+class SecAggSettings(Settings):
+    """Masks between all pairs of a cohort (Bonawitz et al. 2017)."""
+
+    kind: Literal["secagg"]
+    threshold_fraction: PartFraction = 0.5
+    """More than this share f of a client's neighbours must deliver, or the round fails."""
+    value_bit: Annotated[int, Field(ge=1, le=32)] = 16
+    """Bits b of a quantised weight of one client."""
+    key_byte: Length = 32
+    """Bytes a_K of a public key."""
+    share_byte: Length = 32
+    """Bytes a_S of an encrypted share of a secret."""
+
+    def num_neighbours(self, cohort: int) -> int:
+        """Return the number k of neighbours of each client of a cohort."""
+        return cohort - 1
+
+
+class SecAggPlusSettings(SecAggSettings):
+    """Masks between neighbours in a random graph (Bell et al. 2020)."""
+
+    kind: Literal["secagg-plus"]  # type: ignore[assignment]
+    neighbours: Annotated[int, Field(ge=2, le=1_000_000, multiple_of=2, examples=[64])]
+    """Number k of neighbours of each client, even; at most all others."""
+
+    def num_neighbours(self, cohort: int) -> int:
+        """Return the number k of neighbours of each client of a cohort."""
+        return min(self.neighbours, cohort - 1)
+
+
+SecureAggregationSettings = Annotated[
+    SecAggSettings | SecAggPlusSettings, Field(discriminator="kind")
+]
+
+
+class SecureAggregation:
+    """Bytes and failures of the protocol for one model."""
+
+    download_round_trips = 2
+    """Exchanges before the training: keys, and shares."""
+    upload_round_trips = 1
+    """Exchange after the upload of the vector: unmasking."""
+
+    def __init__(self, settings: SecAggSettings, *, num_values: int, seed: int) -> None:
+        self._settings = settings
+        self._num_values = num_values
+        self._seed = seed
+
+    def value_bit(self, cohort: int) -> int:
+        """Return the bits B of an entry of a masked vector.
+
+        >>> model = SecureAggregation(SecAggSettings(kind="secagg"), num_values=9, seed=1)
+        >>> model.value_bit(1), model.value_bit(2), model.value_bit(1024)
+        (16, 17, 26)
+        """
+        return int(cohort * (2**self._settings.value_bit - 1)).bit_length()
+
+    def download_byte(self, cohort: int) -> int:
+        """Return the bytes that a client of a cohort receives beside the model."""
+        k = self._settings.num_neighbours(cohort)
+        return 2 * k * (self._settings.key_byte + self._settings.share_byte)
+
+    def upload_byte(self, cohort: int) -> int:
+        """Return all bytes that a client of a cohort sends, with its masked vector."""
+        k = self._settings.num_neighbours(cohort)
+        vector_bit = (self._num_values + 1) * self.value_bit(cohort)
+        return (
+            2 * self._settings.key_byte
+            + (3 * k + 1) * self._settings.share_byte
+            + -(-vector_bit // BIT_PER_BYTE)
+        )
+
+    def is_unmasked(self, clients: Sequence[int], delivered: Sequence[int], round_: int) -> bool:
+        """Return whether the server can remove the masks of a round.
+
+        The cohort `clients` is in the order of the selection; the round determines the graph.
+        """
+        size = len(clients)
+        arrived = np.isin(np.asarray(clients), np.asarray(delivered, dtype=np.int64))
+        k = self._settings.num_neighbours(size)
+        fraction = self._settings.threshold_fraction
+        if k == size - 1:
+            return bool(arrived.sum() >= floor_product(fraction, size) + 1)
+        order = rng.stream(self._seed, "secure aggregation", round_).permutation(size)
+        alive = num_alive_neighbours(arrived[order], k)
+        return bool((alive >= floor_product(fraction, k) + 1).all())
+
+
+def num_alive_neighbours(is_alive: BoolArray, k: int) -> IntArray:
+    """Return for each client on a ring [n] how many of its k neighbours are alive [n].
+
+    >>> num_alive_neighbours(np.array([True, True, False, False, True]), 2).tolist()
+    [2, 1, 1, 1, 1]
+    """
+    alive = is_alive.astype(np.int64)
+    steps = range(1, k // 2 + 1)
+    result: IntArray = sum(
+        (np.roll(alive, step) + np.roll(alive, -step) for step in steps), np.zeros_like(alive)
+    )
+    return result

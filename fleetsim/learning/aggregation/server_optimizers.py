@@ -25,7 +25,7 @@ a step with momentum could make a variance negative.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 
 import numpy as np
@@ -34,8 +34,12 @@ from pydantic import Field
 
 from fleetsim.contracts import BoolArray, FloatArray, Parameters, Report, State
 from fleetsim.errors import DivergenceError
-from fleetsim.learning.aggregation.aggregator_kind import AggregatorKind
-from fleetsim.learning.aggregation.weighted_mean import ClientWeights, mean_change, weighted_mean
+from fleetsim.learning.aggregation.weighted_mean import (
+    AggregatorKind,
+    ClientWeights,
+    mean_change,
+    weighted_mean,
+)
 from fleetsim.schema.ranges import LearningRate, StepFactor
 
 Decay = Annotated[float, Ge(0), Lt(1)]
@@ -78,7 +82,35 @@ class FedAvgMSettings(OptimizerKind):
         return self.learning_rate * velocity, {"velocity": velocity}
 
 
-class FedAdagradSettings(OptimizerKind):
+class AdaptiveKind(OptimizerKind):
+    """Settings of a server optimizer of Reddi et al., whose step adapts to each weight."""
+
+    learning_rate: Annotated[LearningRate, Field(examples=[0.01])]
+    """Step size of the server; no value suits all tasks: its authors' best were 0.003 to 1."""
+    beta1: Decay = 0.9
+    """Share of the mean change m that is kept."""
+    tau: Tau = 1e-3
+    """Added to the root of v; the smaller, the more the step adapts to each weight."""
+
+    def step(self, delta: FloatArray, state: Moments) -> tuple[FloatArray, Moments]:
+        """Return a step of algorithm 2 of Reddi et al.
+
+        m <- beta1 m + (1 - beta1) Delta;  v <- next_v(v, Delta^2);
+        w <- w + learning_rate m / (sqrt(v) + tau);  m starts as 0 and v as tau^2.
+        """
+        m, v = state.get("m"), state.get("v")
+        if m is None or v is None:
+            m, v = np.zeros_like(delta), np.full_like(delta, self.tau**2)
+        m = self.beta1 * m + (1.0 - self.beta1) * delta
+        v = self.next_v(v, np.square(delta))
+        return self.learning_rate * m / (np.sqrt(v) + self.tau), {"m": m, "v": v}
+
+    @abstractmethod
+    def next_v(self, v: FloatArray, squared: FloatArray) -> FloatArray:
+        """Return the next v [P] from v and Delta^2."""
+
+
+class FedAdagradSettings(AdaptiveKind):
     """Adagrad on the server (Reddi et al. 2021)."""
 
     kind: Literal["fedadagrad"] = "fedadagrad"
@@ -86,74 +118,37 @@ class FedAdagradSettings(OptimizerKind):
     """Step size of the server; no value suits all tasks: its authors' best were 0.03 to 10."""
     beta1: Decay = 0.0
     """Share of the mean change m that is kept; 0 is Adagrad without momentum."""
-    tau: Tau = 1e-3
-    """Added to the root of v; the smaller, the more the step adapts to each weight."""
 
-    def step(self, delta: FloatArray, state: Moments) -> tuple[FloatArray, Moments]:
-        """Return the step with v <- v + Delta^2: steps of weights that changed much get smaller."""
-        return _adaptive_step(self, delta, state, lambda v, squared: v + squared)
+    def next_v(self, v: FloatArray, squared: FloatArray) -> FloatArray:
+        """Return v + Delta^2: steps of weights that changed much get smaller."""
+        return v + squared
 
 
-class FedAdamSettings(OptimizerKind):
+class FedAdamSettings(AdaptiveKind):
     """Adam on the server, without bias correction (Reddi et al. 2021)."""
 
     kind: Literal["fedadam"] = "fedadam"
-    learning_rate: Annotated[LearningRate, Field(examples=[0.01])]
-    """Step size of the server; no value suits all tasks: its authors' best were 0.003 to 1."""
-    beta1: Decay = 0.9
-    """Share of the mean change m that is kept."""
     beta2: Decay = 0.99
     """Share of the mean square v that is kept."""
-    tau: Tau = 1e-3
-    """Added to the root of v; the smaller, the more the step adapts to each weight."""
 
-    def step(self, delta: FloatArray, state: Moments) -> tuple[FloatArray, Moments]:
-        """Return the step with v <- beta2 v + (1 - beta2) Delta^2, a moving average."""
-        keep = self.beta2
-        return _adaptive_step(self, delta, state, lambda v, sq: keep * v + (1.0 - keep) * sq)
+    def next_v(self, v: FloatArray, squared: FloatArray) -> FloatArray:
+        """Return beta2 v + (1 - beta2) Delta^2, a moving average."""
+        return self.beta2 * v + (1.0 - self.beta2) * squared
 
 
-class FedYogiSettings(OptimizerKind):
+class FedYogiSettings(AdaptiveKind):
     """Yogi on the server (Reddi et al. 2021)."""
 
     kind: Literal["fedyogi"] = "fedyogi"
-    learning_rate: Annotated[LearningRate, Field(examples=[0.01])]
-    """Step size of the server; no value suits all tasks: its authors' best were 0.003 to 1."""
-    beta1: Decay = 0.9
-    """Share of the mean change m that is kept."""
     beta2: Decay = 0.99
     """One minus this is the share of a square by which v moves towards it."""
-    tau: Tau = 1e-3
-    """Added to the root of v; the smaller, the more the step adapts to each weight."""
 
-    def step(self, delta: FloatArray, state: Moments) -> tuple[FloatArray, Moments]:
-        """Return the step with v <- v - (1 - beta2) Delta^2 sign(v - Delta^2).
+    def next_v(self, v: FloatArray, squared: FloatArray) -> FloatArray:
+        """Return v - (1 - beta2) Delta^2 sign(v - Delta^2).
 
         v moves by the square itself, not by its distance to it.
         """
-        share = 1.0 - self.beta2
-        return _adaptive_step(
-            self, delta, state, lambda v, squared: v - share * squared * np.sign(v - squared)
-        )
-
-
-def _adaptive_step(
-    settings: FedAdagradSettings | FedAdamSettings | FedYogiSettings,
-    delta: FloatArray,
-    state: Moments,
-    next_v: Callable[[FloatArray, FloatArray], FloatArray],
-) -> tuple[FloatArray, Moments]:
-    """Return a step of algorithm 2 of Reddi et al.; `next_v` is its line on v and Delta^2.
-
-    m <- beta1 m + (1 - beta1) Delta;  v <- next_v(v, Delta^2);
-    w <- w + learning_rate m / (sqrt(v) + tau);  m starts as 0 and v as tau^2.
-    """
-    m, v = state.get("m"), state.get("v")
-    if m is None or v is None:
-        m, v = np.zeros_like(delta), np.full_like(delta, settings.tau**2)
-    m = settings.beta1 * m + (1.0 - settings.beta1) * delta
-    v = next_v(v, np.square(delta))
-    return settings.learning_rate * m / (np.sqrt(v) + settings.tau), {"m": m, "v": v}
+        return v - (1.0 - self.beta2) * squared * np.sign(v - squared)
 
 
 class ServerOptimizer:

@@ -5,16 +5,19 @@ from typing import Annotated
 from pydantic import Field
 
 from fleetsim.learning.aggregation.asynchronous import FedAsyncSettings, FedBuffSettings
-from fleetsim.learning.aggregation.coordinate_statistics import MedianSettings, TrimmedMeanSettings
-from fleetsim.learning.aggregation.fedavg import FedAvgSettings
-from fleetsim.learning.aggregation.geometric_median import GeometricMedianSettings
-from fleetsim.learning.aggregation.krum import KrumSettings
+from fleetsim.learning.aggregation.robust_rules import (
+    GeometricMedianSettings,
+    KrumSettings,
+    MedianSettings,
+    TrimmedMeanSettings,
+)
 from fleetsim.learning.aggregation.server_optimizers import (
     FedAdagradSettings,
     FedAdamSettings,
     FedAvgMSettings,
     FedYogiSettings,
 )
+from fleetsim.learning.aggregation.weighted_mean import FedAvgSettings
 
 AggregatorSettings = Annotated[
     FedAvgSettings

@@ -1,4 +1,4 @@
-"""Weighted mean of delivered models, or of their changes: the basis of the aggregators.
+"""Bases of aggregators: their settings, and the weighted mean of models, which is FedAvg.
 
     mean = sum_k a_k x_k / sum_k a_k,      a_k = c_k n_k ("samples") or c_k ("uniform")
 
@@ -16,14 +16,71 @@ Sums are float64 and in a fixed order (client, then dispatch). So they do not de
 arrival, not even in the last bit.
 """
 
+from __future__ import annotations
+
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from operator import attrgetter
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from fleetsim.contracts import FloatArray, Parameters, Report
+from fleetsim.contracts import BoolArray, FloatArray, Parameters, Report, State
 from fleetsim.errors import ScenarioError
+from fleetsim.settings import Settings
+
+
+class AggregatorKind(Settings):
+    """Settings of one kind of aggregator."""
+
+    kind: str
+    sees_single_updates: ClassVar[bool] = False
+    """True if the next model is no function of a weighted sum of the updates."""
+    weights_parts: ClassVar[bool] = True
+    """True if a part of a training can count for less than a whole one."""
+
+    def needs_single_updates(self) -> bool:
+        """Return `sees_single_updates`; a plug-in's is known once its object is made."""
+        return self.sees_single_updates
+
+    @property
+    def least_updates(self) -> int:
+        """Least number of updates of which it makes a model."""
+        return 1
+
+
+class RuleKind(AggregatorKind):
+    """Settings of an aggregator without state, which compute its model."""
+
+    def build(self, *, buffers: BoolArray | None = None) -> Stateless:
+        """Return a new aggregator; `buffers` [P] are true where the model has no parameter."""
+        return Stateless(self, buffers)
+
+    @abstractmethod
+    def next_model(
+        self, base: Parameters, reports: Sequence[Report], buffers: BoolArray | None
+    ) -> Parameters:
+        """Return the next model [P], a new array; the arguments are those of an aggregator."""
+
+
+class Stateless:
+    """Aggregator whose model follows from the updates alone."""
+
+    def __init__(self, rule: RuleKind, buffers: BoolArray | None) -> None:
+        self._rule = rule
+        self._buffers = buffers
+
+    def aggregate(self, base: Parameters, reports: Sequence[Report]) -> Parameters:
+        """Return the next model [P]."""
+        return self._rule.next_model(base, reports, self._buffers)
+
+    def state(self) -> State:
+        """Return the empty state."""
+        return {}
+
+    def restore(self, state: State) -> None:
+        """Restore the empty state."""
+
 
 ClientWeights = Literal["samples", "uniform"]
 """Weight of a client: its number of samples, or the same for all clients."""
@@ -35,6 +92,20 @@ LEAST_SUM, _LARGEST_SUM = 1e-200, 1e200
 """Range of the sum of weights: products with float32 numbers, 1e-45 to 1e39, are float64."""
 _SUM_OF_SHARES = (1e-6, 1e6)
 """Range of the sum of shares, which scale the model itself."""
+
+
+class FedAvgSettings(RuleKind):
+    """Weighted mean of the delivered models (McMahan et al. 2017)."""
+
+    kind: Literal["fedavg"] = "fedavg"
+    weights: ClientWeights = "samples"
+    """Weight of a client in the mean: its number of samples, or the same for all clients."""
+
+    def next_model(
+        self, base: Parameters, reports: Sequence[Report], buffers: BoolArray | None
+    ) -> Parameters:
+        """Return the mean of the delivered models [P], a new array without a share of `base`."""
+        return weighted_mean(base, reports, self.weights).astype(np.float32)
 
 
 Order = Callable[[Report], tuple[float, ...]]

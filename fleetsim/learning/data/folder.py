@@ -6,32 +6,30 @@ bad sample.
 """
 
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 
 from fleetsim.contracts import IntArray
 from fleetsim.counts import floor_product
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.host import paths
-from fleetsim.learning.data.assembly import AssemblyRules, Wording, assembled
-from fleetsim.learning.data.checked_part import (
-    MAX_CLASSES,
+from fleetsim.learning.data.dataset import Dataset, scaled
+from fleetsim.learning.data.dataset_kind import DatasetKind
+from fleetsim.learning.data.formats.idx import idx_shape, read_idx
+from fleetsim.learning.data.formats.npz import npz_shape, read_npz
+from fleetsim.learning.data.own_data import (
     Array,
+    AssemblyRules,
     CheckedPart,
+    Wording,
+    assembled,
     checked_part,
     finite,
     tokens,
     with_channel,
 )
-from fleetsim.learning.data.dataset import Dataset
-from fleetsim.learning.data.dataset_kind import DatasetKind
-from fleetsim.learning.data.formats.idx import idx_shape, read_idx
-from fleetsim.learning.data.formats.npz import npz_shape, read_npz
-from fleetsim.learning.data.standardisation import scaled
-from fleetsim.schema.ranges import PartFraction
 
 _ARRAYS = ("images", "inputs", "labels", "client")
 _TRAIN_STEM, _TEST_STEMS = "train", ("test", "t10k")
@@ -39,7 +37,7 @@ _TRAIN_STEM, _TEST_STEMS = "train", ("test", "t10k")
 _COLOURS = (1, 3)
 
 
-class FolderSettings(DatasetKind):
+class FolderSettings(AssemblyRules, DatasetKind):
     """A folder of your own: .npz or IDX files with images, vectors or tokens and their labels."""
 
     how_to_get: ClassVar[str] = "your own files"
@@ -49,14 +47,6 @@ class FolderSettings(DatasetKind):
     folder: str
     """Folder with `train.npz` (arrays `images` or `inputs`, `labels`, perhaps `client`) and perhaps
     `test.npz`, or with the same arrays as IDX files (`train-images-idx3-ubyte.gz` ...)."""
-    test_fraction: PartFraction | None = None
-    """Share of every client's training samples, drawn at random but the same for every seed, that
-    becomes the test part; for a folder without one, and only for such."""
-    standardise: bool = False
-    """Scale every channel of images, or every feature of vectors, to mean 0 and standard deviation
-    1 over the training part."""
-    num_classes: Annotated[int, Field(ge=2, le=MAX_CLASSES)] | None = None
-    """Number of labels; by default the largest label of both parts plus one."""
 
     def load(self, *, seed: int, num_clients: int) -> Dataset:
         """Return the data set in the folder."""
@@ -66,7 +56,7 @@ class FolderSettings(DatasetKind):
             folder.name,
             train,
             test,
-            AssemblyRules(self.test_fraction, self.standardise, self.num_classes),
+            self,
             Wording(str(folder), "task.dataset.", "add test.npz (or test-*-idx* files)"),
         )
 

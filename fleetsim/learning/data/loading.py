@@ -1,27 +1,25 @@
 """Data sets that a scenario can name, and the loading of one, also in a thread."""
 
 import threading
-from collections.abc import Mapping
 from concurrent.futures import Future
+from functools import partial
 from typing import Annotated
 
 from pydantic import Field
 
+from fleetsim.learning.data.built_in import DigitsSettings, SyntheticSettings
 from fleetsim.learning.data.dataset import Dataset
-from fleetsim.learning.data.digits import DigitsSettings
 from fleetsim.learning.data.folder import FolderSettings
 from fleetsim.learning.data.labelled_text import LabelledTextSettings
-from fleetsim.learning.data.published.celeba import CelebASettings
-from fleetsim.learning.data.published.cifar10 import Cifar10Settings
-from fleetsim.learning.data.published.cinic10 import Cinic10Settings
-from fleetsim.learning.data.published.emnist import EmnistSettings
+from fleetsim.learning.data.published.cifar10 import Cifar10Settings, Cinic10Settings
 from fleetsim.learning.data.published.extrasensory import ExtraSensorySettings
-from fleetsim.learning.data.published.mnist import FashionMnistSettings, MnistSettings
-from fleetsim.learning.data.published.shakespeare import ShakespeareSettings
-from fleetsim.learning.data.published.tiny_imagenet import TinyImageNetSettings
-from fleetsim.learning.data.published.wikitext import WikiText2Settings
-from fleetsim.learning.data.remote_set import SETS, RemoteSet
-from fleetsim.learning.data.synthetic import SyntheticSettings
+from fleetsim.learning.data.published.mnist import (
+    EmnistSettings,
+    FashionMnistSettings,
+    MnistSettings,
+)
+from fleetsim.learning.data.published.texts import ShakespeareSettings, WikiText2Settings
+from fleetsim.learning.data.published.zipped_pictures import CelebASettings, TinyImageNetSettings
 
 DatasetSettings = Annotated[
     DigitsSettings
@@ -40,9 +38,6 @@ DatasetSettings = Annotated[
     | FolderSettings,
     Field(discriminator="kind"),
 ]
-
-REGISTRY: Mapping[str, RemoteSet] = dict(sorted(SETS.items()))
-"""Every set that can be fetched, by name."""
 
 
 def load_dataset(settings: DatasetSettings, *, seed: int, num_clients: int) -> Dataset:
@@ -64,21 +59,20 @@ class Prefetch:
         if not settings.imports_library:
             self._future = Future()
             # A daemon thread: a command that fails meanwhile does not wait for it.
-            threading.Thread(
-                target=self._load, args=(self._future,), name="fleetsim data", daemon=True
-            ).start()
+            fill = partial(self._fill, self._future)
+            threading.Thread(target=fill, name="fleetsim data", daemon=True).start()
 
     def take(self) -> Dataset:
         """Return the data set once it is loaded; it is not kept, another call loads it again."""
         future, self._future = self._future, None
-        if future is None:
-            future = Future()
-            self._load(future)
-        return future.result()
+        return self._load() if future is None else future.result()
 
-    def _load(self, future: Future[Dataset]) -> None:
+    def _load(self) -> Dataset:
         settings, seed, num_clients = self._arguments
+        return load_dataset(settings, seed=seed, num_clients=num_clients)
+
+    def _fill(self, future: Future[Dataset]) -> None:
         try:
-            future.set_result(load_dataset(settings, seed=seed, num_clients=num_clients))
+            future.set_result(self._load())
         except BaseException as fault:  # raised again by `take`
             future.set_exception(fault)

@@ -1,12 +1,9 @@
 """Local work of one client: training, gradients, evaluation, and the memory that it needs.
 
-- `learning_rate_decay`: Decay of the clients' learning rate over rounds, without torch.
-- `step_schedule`: Schedule of the learning rate over the steps of one task, without torch.
-- `optimizer_settings`: Settings of the clients' optimizers, without torch.
-- `loss_settings`: Settings of the loss that clients minimise, without torch.
-- `step_settings`: Settings of the steps of local training, without torch.
+- `optimizer_settings`: Settings of the clients' optimizers and of the schedules of their learning
+  rate.
+- `step_settings`: Settings of the steps of local training and of their loss, without torch.
 - `settings`: Settings of local training, without torch.
-- `augmentation`: Augmentation of the samples of a training step: flip, crop, noise and mixup.
 - `optimizers`: Optimizers of local training: directions of their steps, written out.
 - `sample_losses`: Losses of samples.
 - `local_sgd`: Local training, gradient and evaluation of a model on one client's samples.

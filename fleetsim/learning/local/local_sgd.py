@@ -13,11 +13,17 @@ batch B, with learning rate h:
 
 g is scaled down to the largest norm that the settings allow. The direction d is that of the
 optimizer, see `optimizers`.
+
+Samples of a step may be augmented by flip, crop, noise and mixup. Draws have the address of the
+task and the number of the step, so a training that is cut short is the beginning of the whole one.
+Mixup is that of Zhang et al., "mixup: beyond empirical risk minimization", ICLR 2018: one share per
+batch, from Beta(a, a); the loss is mixed with the same share, which for the cross-entropy equals
+mixed labels.
 """
 
 import math
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -28,12 +34,71 @@ from torch import Tensor, nn
 
 from fleetsim.contracts import IntArray, JobResult, Loss, Parameters
 from fleetsim.counts import Batching
-from fleetsim.learning.local.augmentation import SampleBatch, StepStream, augmented
 from fleetsim.learning.local.optimizers import Descent
-from fleetsim.learning.local.sample_losses import hits, losses_of
-from fleetsim.learning.local.step_settings import StepSettings
+from fleetsim.learning.local.sample_losses import LossFunction, hits, losses_of
+from fleetsim.learning.local.step_settings import AugmentationSettings, StepSettings
 from fleetsim.learning.models.dropout import dropping_out, use_whole_network
 from fleetsim.learning.models.flat_vector import flatten, join, load_flat
+
+StepStream = Callable[[int], np.random.Generator]
+"""Random stream of a step of a task by its number, 1 for the first."""
+
+
+@dataclass(frozen=True, slots=True)
+class SampleBatch:
+    """Samples of a step, as the network sees them."""
+
+    inputs: Tensor
+    labels: Tensor
+    mixed_labels: Tensor | None = None
+    """Labels of the samples that were mixed in [n]; None without mixup."""
+    share: float = 1.0
+    """Share of `labels` in the loss; the rest is that of `mixed_labels`."""
+
+    def losses(self, scores: Tensor, loss_of: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+        """Return the loss of each sample [n] from the network's scores."""
+        unmixed = loss_of(scores, self.labels)
+        if self.mixed_labels is None:
+            return unmixed
+        return self.share * unmixed + (1.0 - self.share) * loss_of(scores, self.mixed_labels)
+
+
+def augmented(
+    inputs: Tensor, labels: Tensor, settings: AugmentationSettings, stream: np.random.Generator
+) -> SampleBatch:
+    """Return the changed samples of a step [n, ...], new tensors, from the step's own stream."""
+    num = len(inputs)
+    if settings.flip_chance:
+        is_flipped = torch.from_numpy(stream.random(num) < settings.flip_chance)
+        chosen = is_flipped.to(inputs.device).view(-1, 1, 1, 1)
+        inputs = torch.where(chosen, inputs.flip(-1), inputs)
+    if settings.crop_padding:
+        inputs = _cropped(inputs, settings.crop_padding, stream)
+    if settings.noise_sd:
+        noise = torch.from_numpy(stream.standard_normal(tuple(inputs.shape)))
+        inputs = inputs + settings.noise_sd * noise.to(inputs)
+    if not settings.mixup_alpha:
+        return SampleBatch(inputs, labels)
+    share = float(stream.beta(settings.mixup_alpha, settings.mixup_alpha))
+    other = torch.from_numpy(stream.permutation(num)).to(inputs.device)
+    mixed = share * inputs + (1.0 - share) * inputs.index_select(0, other)
+    return SampleBatch(mixed, labels, labels.index_select(0, other), share)
+
+
+def _cropped(images: Tensor, padding: int, stream: np.random.Generator) -> Tensor:
+    """Return parts of the images' own size, cut at random from padded images [n, C, H, W]."""
+    num, _, height, width = images.shape
+    down, right = stream.integers(2 * padding + 1, size=(2, num)).tolist()
+    parts = torch.zeros_like(images)
+    for image, part, top, left in zip(images, parts, down, right, strict=True):
+        # Number [i, j] of a part is [i + y, j + x] of the image, or 0 outside of it. The padded
+        # images themselves would take memory as the square of the padding.
+        y = min(max(top - padding, -height), height)
+        x = min(max(left - padding, -width), width)
+        inner = image[:, max(y, 0) : height + min(y, 0), max(x, 0) : width + min(x, 0)]
+        part[:, max(-y, 0) :, max(-x, 0) :][:, : inner.shape[1], : inner.shape[2]] = inner
+    return parts
+
 
 CHUNK = 500
 """Samples of one pass where only sums matter: limits memory, and fits the caches."""
@@ -77,23 +142,48 @@ def train(
     """
     load_flat(module, base)
     module.train()
-    parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
-    descent = Descent(parameters, settings, num_steps=settings.scheduled_steps(len(labels)))
+    descent = Descent(trained(module), settings, num_steps=settings.scheduled_steps(len(labels)))
     loss_of = losses_of(module, scenario_loss, label_smoothing=settings.label_smoothing)
-    tells, num_begun = passes.tells_epoch_losses, 0
-    seen: deque[list[Tensor]] = deque(maxlen=None if tells else 1)
+    tells, steps = passes.tells_epoch_losses, batches(inputs, labels, settings, passes)
     with dropping_out(module, passes.stream):
-        for epoch, batch in batches(inputs, labels, settings, passes):
-            if epoch == num_begun:
-                seen.append([])
-                num_begun += 1
-            batch_losses = batch.losses(module(batch.inputs), loss_of)
-            descent.step(torch.autograd.grad(batch_losses.mean(), parameters))
-            seen[-1].append(batch_losses.detach())
-    by_epoch = list(map(torch.cat, seen))
+        by_epoch = take(steps, module, descent, loss_of, keeps_all=tells)
     return _result(by_epoch[-1], flatten(module))._replace(
         num_samples=len(labels), epoch_losses=tuple(map(_mean, by_epoch)) if tells else None
     )
+
+
+def trained(module: nn.Module) -> list[nn.Parameter]:
+    """Return the trained parameters of a network, each once, in their order."""
+    return [parameter for parameter in module.parameters() if parameter.requires_grad]
+
+
+def take(
+    steps: Iterable[tuple[int, SampleBatch]],
+    module: nn.Module,
+    descent: Descent,
+    loss_of: LossFunction,
+    *,
+    added: Sequence[Tensor] | None = None,
+    keeps_all: bool = True,
+) -> list[Tensor]:
+    """Take steps on a network, in place; return the losses of the samples of each epoch.
+
+    The steps are those of `batches`. `added` is added to every gradient, by parameter. The losses
+    are those of the last epoch alone unless it `keeps_all`.
+    """
+    seen: deque[list[Tensor]] = deque(maxlen=None if keeps_all else 1)
+    num_begun, weights = 0, trained(module)
+    for epoch, batch in steps:
+        if epoch == num_begun:
+            seen.append([])
+            num_begun += 1
+        losses = batch.losses(module(batch.inputs), loss_of)
+        gradients: Sequence[Tensor] = torch.autograd.grad(losses.mean(), weights)
+        if added is not None:
+            gradients = [one + addend for one, addend in zip(gradients, added, strict=True)]
+        descent.step(gradients)
+        seen[-1].append(losses.detach())
+    return list(map(torch.cat, seen))
 
 
 def batches(

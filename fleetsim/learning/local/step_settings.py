@@ -1,16 +1,59 @@
-"""Settings of the steps of local training, without torch."""
+"""Settings of the steps of local training and of their loss, without torch."""
 
 from typing import Annotated, Literal, Self
 
 from annotated_types import Ge, Le, Lt
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
+from fleetsim.contracts import Loss, SampleForm
 from fleetsim.counts import Batching, LastBatch
-from fleetsim.learning.local.loss_settings import LossSettings, OfModelSettings
 from fleetsim.learning.local.optimizer_settings import OptimizerSettings, SgdSettings
 from fleetsim.schema.key_conditions import TRAINING, by_key
 from fleetsim.schema.ranges import Epochs, Gain, Samples, StepFactor, Steps
 from fleetsim.settings import Settings
+
+
+class LossKind(Settings):
+    """Settings of one kind of loss, which build it."""
+
+    kind: str
+
+    def build(self) -> Loss | None:
+        """Return the loss; None: the network's own, or the cross-entropy."""
+        return None
+
+    def check_on(self, samples: SampleForm) -> None:
+        """Check a loss of the user's own on drawn logits for samples of a form."""
+
+
+class OfModelSettings(LossKind):
+    """The network's own loss, such as the hinge loss of `svm`, and else the cross-entropy."""
+
+    kind: Literal["of-model"] = "of-model"
+
+
+MODEL_LOSS = OfModelSettings()
+"""The default."""
+
+
+class FocalSettings(LossKind):
+    """Cross-entropy in which samples that are classified well count less (Lin et al. 2017)."""
+
+    kind: Literal["focal"] = "focal"
+    gamma: Annotated[float, Field(ge=0.0, le=100.0)] = 2.0
+    """Exponent of 1 - p, p the probability of the right class; 2 is its authors' choice, 0 is the
+    cross-entropy."""
+
+    def build(self) -> Loss:
+        """Return the loss."""
+        from fleetsim.learning.local.sample_losses import FocalLoss  # noqa: PLC0415
+
+        return FocalLoss(self.gamma)
+
+
+LossSettings = Annotated[OfModelSettings | FocalSettings, Field(discriminator="kind")]
+"""Settings of any loss, told apart by `kind`."""
+
 
 Precision = Literal["float32", "mixed"]
 """Precision of training; `mixed` is bfloat16 arithmetic on float32 weights."""

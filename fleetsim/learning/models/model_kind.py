@@ -1,8 +1,8 @@
-"""Interface of the models that a scenario can name: settings and building of the network.
+"""Interfaces of the models that a scenario can name: settings and building of the network.
 
-A new model is a subclass of `ModelKind` and its name in
+A new model is a subclass of `NetworkKind` and its name in
 `fleetsim.learning.models.settings.ModelSettings`. Scenarios are validated without torch, so `build`
-imports it, or the module of the network, inside.
+imports the module of the network.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from fleetsim.contracts import SampleForm
+from fleetsim.contracts import ModelCost, SampleForm
 from fleetsim.settings import Settings
 
 if TYPE_CHECKING:
@@ -55,3 +55,30 @@ class ModelKind(Settings):
             return cls.reads_text and samples.vocabulary_size is not None
         shape, side = samples.input_shape, cls.min_side
         return side is None or (len(shape) == 3 and min(shape[1:]) >= side)
+
+
+class UserModelKind(ModelKind):
+    """Settings of a network of the user's own, which `fleetsim.user` builds, checks and counts."""
+
+    trainers: ClassVar[frozenset[str]] = frozenset(
+        {"serial", "stacked", "channels-last", "vectorised"}
+    )
+    """Each is tried on the network itself before a run."""
+
+    @property
+    @abstractmethod
+    def label(self) -> str:
+        """Name of the network in messages, as the user gave it."""
+
+    @abstractmethod
+    def initial_network(self, samples: SampleForm, *, seed: int) -> nn.Module:
+        """Return the network with its initial weights on the CPU, checked."""
+
+    @abstractmethod
+    def counted_cost(self, module: nn.Module, samples: SampleForm) -> ModelCost:
+        """Return the cost of the network for samples of a form; the module does not change."""
+
+    @classmethod
+    def fits(cls, samples: SampleForm) -> bool:
+        """Return True: whether it takes samples of this form is tried."""
+        return True

@@ -14,9 +14,8 @@ from torch import Tensor, nn
 from fleetsim import rng
 from fleetsim.contracts import SampleForm
 from fleetsim.errors import ScenarioError
-from fleetsim.learning.models.model_kind import ModelKind
+from fleetsim.learning.models.model_kind import ModelKind, UserModelKind
 from fleetsim.learning.models.settings import ModelSettings
-from fleetsim.learning.models.user_model_kind import UserModelKind
 
 _MAX_PARAMETERS = 1_000_000_000
 """Every task at work holds a copy of them, 4 byte each."""

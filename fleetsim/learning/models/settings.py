@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from annotated_types import Ge, Gt, Le, Lt, MultipleOf
@@ -19,13 +20,28 @@ Units = Annotated[int, Gt(0), Le(1_000_000)]
 """Units of a layer."""
 
 
-class ChainKind(ModelKind):
+class NetworkKind(ModelKind):
+    """Settings of a network of fleetsim's own."""
+
+    network: ClassVar[str]
+    """Module beside this one, and what makes the network in it, `MODULE:NAME`: a function or class
+    that takes the samples' form and the keys of these settings but `kind`."""
+
+    def build(self, samples: SampleForm) -> nn.Module:
+        """Return the network; see `ModelKind`."""
+        module, name = self.network.split(":")
+        make = getattr(importlib.import_module(f"fleetsim.learning.models.{module}"), name)
+        made: nn.Module = make(samples, **{key: value for key, value in self if key != "kind"})
+        return made
+
+
+class ChainKind(NetworkKind):
     """Settings of a chain of linear layers."""
 
     trainers: ClassVar[frozenset[str]] = frozenset({"serial", "stacked", "vectorised"})
 
 
-class ImageKind(ModelKind):
+class ImageKind(NetworkKind):
     """Settings of a network for images."""
 
     trainers: ClassVar[frozenset[str]] = frozenset({"serial", "channels-last", "vectorised"})
@@ -34,32 +50,26 @@ class ImageKind(ModelKind):
 class LogisticSettings(ChainKind):
     """Multinomial logistic regression: one linear layer."""
 
+    network: ClassVar[str] = "small:logistic"
+
     kind: Literal["logistic"] = "logistic"
-
-    def build(self, samples: SampleForm) -> nn.Module:
-        """Return one linear layer."""
-        from fleetsim.learning.models import small  # noqa: PLC0415
-
-        return small.logistic(samples.input_shape, samples.num_classes)
 
 
 class SvmSettings(ChainKind):
     """Linear support vector machine for several classes: one linear layer, hinge loss."""
+
+    network: ClassVar[str] = "small:svm"
 
     kind: Literal["svm"] = "svm"
     hinge: Hinge = "crammer-singer"
     """Loss that the layer minimises: margin of the right class over the highest other score, over
     every other score, or of each class by itself; add weight_decay for the usual L2 penalty."""
 
-    def build(self, samples: SampleForm) -> nn.Module:
-        """Return one linear layer with its hinge loss."""
-        from fleetsim.learning.models import small  # noqa: PLC0415
-
-        return small.svm(samples.input_shape, samples.num_classes, self.hinge)
-
 
 class TwoNNSettings(ChainKind):
     """The "2NN" of McMahan et al. (2017): two hidden layers with ReLU; GPFL's MLP with [64, 30]."""
+
+    network: ClassVar[str] = "small:two_nn"
 
     kind: Literal["2nn"] = "2nn"
     hidden: tuple[Units, Units] = (200, 200)
@@ -68,53 +78,32 @@ class TwoNNSettings(ChainKind):
     """Chance that a unit of either is left out in a step of training, before its ReLU; above 0
     clients are trained one at a time."""
 
-    def build(self, samples: SampleForm) -> nn.Module:
-        """Return two hidden layers and an output layer."""
-        from fleetsim.learning.models import small  # noqa: PLC0415
-
-        return small.two_nn(samples.input_shape, samples.num_classes, self.hidden, self.dropout)
-
 
 class FedGraCnnSettings(ImageKind):
     """The CNN of FedGRA (arXiv 2310.08147, table III): two 5x5 convolutions, 512 units."""
 
     min_side: ClassVar[int | None] = 4
+    network: ClassVar[str] = "small:fedgra_cnn"
 
     kind: Literal["fedgra-cnn"] = "fedgra-cnn"
-
-    def build(self, samples: SampleForm) -> nn.Module:
-        """Return the CNN."""
-        from fleetsim.learning.models import small  # noqa: PLC0415
-
-        return small.fedgra_cnn(samples.image_shape, samples.num_classes)
 
 
 class GpflCnnSettings(ImageKind):
     """The CNN of GPFL and FedCor: three 3x3 convolutions (32, 64, 64), 64 units."""
 
     min_side: ClassVar[int | None] = 18
+    network: ClassVar[str] = "small:gpfl_cnn"
 
     kind: Literal["gpfl-cnn"] = "gpfl-cnn"
-
-    def build(self, samples: SampleForm) -> nn.Module:
-        """Return the CNN."""
-        from fleetsim.learning.models import small  # noqa: PLC0415
-
-        return small.gpfl_cnn(samples.image_shape, samples.num_classes)
 
 
 class LeNet5Settings(ImageKind):
     """LeNet-5 (LeCun et al. 1998) with ReLU and max-pooling."""
 
     min_side: ClassVar[int | None] = 12
+    network: ClassVar[str] = "small:lenet5"
 
     kind: Literal["lenet5"] = "lenet5"
-
-    def build(self, samples: SampleForm) -> nn.Module:
-        """Return the CNN."""
-        from fleetsim.learning.models import small  # noqa: PLC0415
-
-        return small.lenet5(samples.image_shape, samples.num_classes)
 
 
 Norm = Literal["batch", "group"]
@@ -134,57 +123,40 @@ class ResNet18Settings(NormedKind):
     """ResNet-18 (He et al. 2016) for small images: 3x3 stem, no pooling before the blocks."""
 
     min_side: ClassVar[int | None] = 9
+    network: ClassVar[str] = "vision:resnet18"
 
     kind: Literal["resnet18"] = "resnet18"
     width: Annotated[int, Ge(2), Le(1024), MultipleOf(2)] = 64
     """Channels of the first stage; each later one has twice those of the one before. With a quarter
     of the width, training takes a sixteenth of the arithmetic."""
 
-    def build(self, samples: SampleForm) -> nn.Module:
-        """Return the CNN."""
-        from fleetsim.learning.models import vision  # noqa: PLC0415
-
-        norm = vision.NORMS[self.norm]
-        shape, labels = samples.image_shape, samples.num_classes
-        return vision.resnet18(shape, labels, norm, first_width=self.width)
-
 
 class Vgg16Settings(NormedKind):
     """VGG-16 (Simonyan, Zisserman 2015) for small images: 13 convolutions, one linear layer."""
 
     min_side: ClassVar[int | None] = 32
+    network: ClassVar[str] = "vision:vgg16"
 
     kind: Literal["vgg16"] = "vgg16"
-
-    def build(self, samples: SampleForm) -> nn.Module:
-        """Return the CNN."""
-        from fleetsim.learning.models import vision  # noqa: PLC0415
-
-        return vision.vgg16(samples.image_shape, samples.num_classes, vision.NORMS[self.norm])
 
 
 class ShuffleNetV2Settings(NormedKind):
     """ShuffleNet v2 1.0x (Ma et al. 2018) for small images: 3x3 stem without stride or pooling."""
 
     min_side: ClassVar[int | None] = 9
+    network: ClassVar[str] = "vision:shufflenet_v2"
 
     kind: Literal["shufflenet-v2"] = "shufflenet-v2"
 
-    def build(self, samples: SampleForm) -> nn.Module:
-        """Return the CNN."""
-        from fleetsim.learning.models import vision  # noqa: PLC0415
 
-        shape, labels = samples.image_shape, samples.num_classes
-        return vision.shufflenet_v2(shape, labels, vision.NORMS[self.norm])
-
-
-class LstmSettings(ModelKind):
+class LstmSettings(NetworkKind):
     """Embedding, LSTM layers and one linear layer, for text; as set, LEAF's next-character model.
 
     McMahan et al. 2017, in the form of Caldas et al. 2018.
     """
 
     reads_text: ClassVar[bool] = True
+    network: ClassVar[str] = "text:Lstm"
 
     kind: Literal["lstm"] = "lstm"
     embedding: Units = 8
@@ -194,14 +166,8 @@ class LstmSettings(ModelKind):
     layers: Annotated[int, Ge(1), Le(16)] = 2
     """LSTM layers, one on top of the other."""
 
-    def build(self, samples: SampleForm) -> nn.Module:
-        """Return the network, for text alone."""
-        from fleetsim.learning.models.text import Lstm  # noqa: PLC0415
 
-        return Lstm(samples, embedding=self.embedding, hidden=self.hidden, layers=self.layers)
-
-
-class Gpt2Settings(ModelKind):
+class Gpt2Settings(NetworkKind):
     """GPT-2 (Radford et al. 2019) of any size, for text; as set, its smallest published form.
 
     The context is as long as the data set's samples. Weights begin at random.
@@ -209,6 +175,7 @@ class Gpt2Settings(ModelKind):
 
     reads_text: ClassVar[bool] = True
     trainers: ClassVar[frozenset[str]] = frozenset({"serial", "vectorised"})
+    network: ClassVar[str] = "text:Gpt2"
 
     kind: Literal["gpt2"] = "gpt2"
     layers: Annotated[int, Ge(1), Le(1000)] = 12
@@ -233,14 +200,12 @@ class Gpt2Settings(ModelKind):
 
     def build(self, samples: SampleForm) -> nn.Module:
         """Return the network, for text alone."""
-        from fleetsim.learning.models.text import Gpt2  # noqa: PLC0415
-
         if samples.num_classes != samples.vocabulary_size:
             raise ScenarioError(
                 f"task.model.kind: gpt2 predicts one of the {samples.vocabulary_size} tokens, but"
                 f" the labels of this data set are {samples.num_classes} classes; choose lstm"
             )
-        return Gpt2(samples, layers=self.layers, heads=self.heads, width=self.width)
+        return super().build(samples)
 
 
 ModelSettings = Annotated[

@@ -15,6 +15,8 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
+from fleetsim.contracts import SampleForm
+
 Layers = OrderedDict[str, nn.Module]
 MakeNorm = Callable[[int], nn.Module]
 """Constructor of a normalisation layer, from the number of channels."""
@@ -32,7 +34,7 @@ def group_norm(num_channels: int) -> nn.Module:
     return nn.GroupNorm(_NUM_GROUPS, num_channels)
 
 
-NORMS: dict[str, MakeNorm] = {"batch": nn.BatchNorm2d, "group": group_norm}
+_NORMS: dict[str, MakeNorm] = {"batch": nn.BatchNorm2d, "group": group_norm}
 
 
 class Residual(nn.Module):
@@ -79,23 +81,21 @@ def interleave(left: Tensor, right: Tensor) -> Tensor:
     return torch.stack((left, right), dim=2).flatten(1, 2)
 
 
-def resnet18(
-    image: tuple[int, int, int], num_classes: int, norm: MakeNorm, *, first_width: int = 64
-) -> nn.Sequential:
+def resnet18(samples: SampleForm, norm: str, width: int) -> nn.Sequential:
     """Return four stages of two residual blocks; the last three halve the image.
 
-    A stage has twice the channels of the one before, beginning with `first_width`.
+    A stage has twice the channels of the one before, beginning with `width`.
     """
-    before = first_width
-    layers = _in_turn(norm, (_conv(image[0], before, 3), True))
+    before, make_norm = width, _NORMS[norm]
+    layers = _in_turn(make_norm, (_conv(samples.image_shape[0], before, 3), True))
     for number in range(1, _RESNET_STAGES + 1):
-        width = first_width * 2 ** (number - 1)
+        stage_width = width * 2 ** (number - 1)
         layers[f"stage{number}"] = nn.Sequential(
-            _residual(before, width, 1 if number == 1 else 2, norm),
-            _residual(width, width, 1, norm),
+            _residual(before, stage_width, 1 if number == 1 else 2, make_norm),
+            _residual(stage_width, stage_width, 1, make_norm),
         )
-        before = width
-    return nn.Sequential(layers | _head(before, num_classes))
+        before = stage_width
+    return nn.Sequential(layers | _head(before, samples.num_classes))
 
 
 def _residual(before: int, width: int, stride: int, norm: MakeNorm) -> Residual:
@@ -108,37 +108,41 @@ def _residual(before: int, width: int, stride: int, norm: MakeNorm) -> Residual:
     return Residual(nn.Sequential(body), nn.Sequential(shortcut))
 
 
-def vgg16(image: tuple[int, int, int], num_classes: int, norm: MakeNorm) -> nn.Sequential:
+def vgg16(samples: SampleForm, norm: str) -> nn.Sequential:
     """Return five blocks of 3x3 convolutions with bias, each followed by a 2x2 maximum."""
     layers: Layers = OrderedDict()
-    before = image[0]
+    before = samples.image_shape[0]
     for number, widths in enumerate(_VGG_BLOCKS, start=1):
         pairs = pairwise((before, *widths))
-        block = _in_turn(norm, *((nn.Conv2d(*pair, 3, padding=1), True) for pair in pairs))
+        convs = ((nn.Conv2d(*pair, 3, padding=1), True) for pair in pairs)
+        block = _in_turn(_NORMS[norm], *convs)
         before = widths[-1]
         block["pool"] = nn.MaxPool2d(2)
         layers[f"block{number}"] = nn.Sequential(block)
-    return nn.Sequential(layers | _head(before, num_classes))
+    return nn.Sequential(layers | _head(before, samples.num_classes))
 
 
-def shufflenet_v2(image: tuple[int, int, int], num_classes: int, norm: MakeNorm) -> nn.Sequential:
+def shufflenet_v2(samples: SampleForm, norm: str) -> nn.Sequential:
     """Return three stages of 4, 8 and 4 units and a 1x1 layer; first units halve the image."""
-    layers = _in_turn(norm, (_conv(image[0], _SHUFFLE_STEM, 3), True))
+    make_norm = _NORMS[norm]
+    layers = _in_turn(make_norm, (_conv(samples.image_shape[0], _SHUFFLE_STEM, 3), True))
     before = _SHUFFLE_STEM
     for number, (width, num_units) in enumerate(_SHUFFLE_STAGES, start=2):
         half = width // 2
         units: list[nn.Module] = [
             ShuffleDownUnit(
-                _depthwise_first(before, half, norm), _pointwise_first(before, half, 2, norm)
+                _depthwise_first(before, half, make_norm),
+                _pointwise_first(before, half, 2, make_norm),
             )
         ]
-        units += [ShuffleUnit(_pointwise_first(half, half, 1, norm)) for _ in range(num_units - 1)]
+        rights = (_pointwise_first(half, half, 1, make_norm) for _ in range(num_units - 1))
+        units += map(ShuffleUnit, rights)
         layers[f"stage{number}"] = nn.Sequential(*units)
         before = width
     layers["conv5"] = _conv(before, _SHUFFLE_HEAD, 1)
-    layers["norm5"] = norm(_SHUFFLE_HEAD)
+    layers["norm5"] = make_norm(_SHUFFLE_HEAD)
     layers["relu5"] = nn.ReLU()
-    return nn.Sequential(layers | _head(_SHUFFLE_HEAD, num_classes))
+    return nn.Sequential(layers | _head(_SHUFFLE_HEAD, samples.num_classes))
 
 
 def _depthwise_first(before: int, width: int, norm: MakeNorm) -> nn.Sequential:

@@ -34,7 +34,7 @@ from fleetsim.contracts.recording import joined, part_of
 from fleetsim.errors import ScenarioError
 from fleetsim.fleet.devices.compute import num_trained
 from fleetsim.schema.distinct import Distinct
-from fleetsim.schema.key_conditions import beside
+from fleetsim.schema.key_conditions import beside, by_key
 from fleetsim.schema.ranges import EnergyJ, PositiveFraction, Weight
 from fleetsim.selectors import probing
 from fleetsim.selectors.autofl import equations
@@ -61,12 +61,14 @@ _WHILE_LEARNING = beside("learning", True)
 class AutoFLSettings(Settings):
     """Clients and clocks of the best values in Q-tables, which weigh accuracy against joules."""
 
-    acts_if = dict.fromkeys(
-        (
-            *("exploration", "learning_rate", "discount", "accuracy_weight", "gain_weight"),
-            *("unit_j", "cohort_energy", "previous", "next_state"),
-        ),
-        _WHILE_LEARNING,
+    acts_if = by_key(
+        **dict.fromkeys(
+            (
+                *("exploration", "learning_rate", "discount", "accuracy_weight", "gain_weight"),
+                *("unit_j", "cohort_energy", "previous", "next_state"),
+            ),
+            _WHILE_LEARNING,
+        )
     )
     demands: ClassVar[Demands] = {
         "": Demand(

@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from fleetsim.schema.key_conditions import ActsIf
+from fleetsim.schema.key_conditions import ActsIf, by_key
 from fleetsim.schema.ranges import Gain, MemoryGib, NetworkRate, Rounds, Severity, Steps
 from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.selectors.favor.equations import Scaling
@@ -26,13 +26,15 @@ _CLIENT_BYTE = NUMBER_BYTE * (100 + 1) * 512
 class FavorKeys(Settings):
     """Keys of Favor: network, learning, exploration."""
 
-    acts_if = dict.fromkeys(
-        (
-            *("action", "target_accuracy", "reward_base", "discount", "learning_rate"),
-            *("batch_size", "steps_per_round", "replay_capacity", "sync_in", "sync_every"),
-            *("exploration", "exploration_end", "exploration_decay_rounds"),
-        ),
-        _LEARNS,
+    acts_if = by_key(
+        **dict.fromkeys(
+            (
+                *("action", "target_accuracy", "reward_base", "discount", "learning_rate"),
+                *("batch_size", "steps_per_round", "replay_capacity", "sync_in", "sync_every"),
+                *("exploration", "exploration_end", "exploration_decay_rounds"),
+            ),
+            _LEARNS,
+        )
     )
 
     demands: ClassVar[Demands] = {

@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from fleetsim.schema.key_conditions import beside
+from fleetsim.schema.key_conditions import beside, by_key
 from fleetsim.schema.ranges import Clients, NetworkRate, Rounds, Samples, Severity, Steps, Weight
 from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.selectors.tie_breaking import TieRule
@@ -16,13 +16,15 @@ _LEARNS = beside("learning", True)
 class FedMarlKeys(Settings):
     """Keys of FedMarl: candidates, network, reward, learning, exploration."""
 
-    acts_if = dict.fromkeys(
-        (
-            *("accuracy_weight", "latency_weight", "traffic_weight", "discount"),
-            *("exploration", "exploration_end", "exploration_decay_rounds", "learning_rate"),
-            *("batch_size", "steps_per_round", "sync_every_rounds", "replay_capacity"),
-        ),
-        _LEARNS,
+    acts_if = by_key(
+        **dict.fromkeys(
+            (
+                *("accuracy_weight", "latency_weight", "traffic_weight", "discount"),
+                *("exploration", "exploration_end", "exploration_decay_rounds", "learning_rate"),
+                *("batch_size", "steps_per_round", "sync_every_rounds", "replay_capacity"),
+            ),
+            _LEARNS,
+        )
     )
 
     demands: ClassVar[Demands] = {

@@ -26,7 +26,7 @@ from fleetsim.contracts import (
     RoundView,
 )
 from fleetsim.errors import ScenarioError
-from fleetsim.schema.key_conditions import beside
+from fleetsim.schema.key_conditions import beside, by_key
 from fleetsim.schema.ranges import DurationS, Rounds
 from fleetsim.selectors import probing
 from fleetsim.selectors.configured_selector import ConfiguredSelector, Stages
@@ -39,8 +39,10 @@ from fleetsim.settings import Settings
 class TiFLSettings(Settings):
     """One tier of clients of similar latency per round, with more rounds for low accuracy."""
 
-    acts_if = dict.fromkeys(
-        ("interval_rounds", "trigger"), beside("rule", "rank", "rank_to_zero", "error")
+    acts_if = by_key(
+        **dict.fromkeys(
+            ("interval_rounds", "trigger"), beside("rule", "rank", "rank_to_zero", "error")
+        )
     )
 
     demands: ClassVar[Demands] = {

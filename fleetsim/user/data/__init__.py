@@ -4,8 +4,5 @@
 - `reading`: Reading of a part of the user's data: once into arrays, or once to learn its labels.
 - `values`: Values of the user's samples as arrays: numbers, arrays, tensors, lists and pictures.
 - `rows`: Rows of one part of the user's data: sample, label and client, by index or all at once.
-- `fields`: Parts of a row of the user's data (sample, label, client), and their names in it.
-- `tables`: Tables of the user's data.
 - `hugging_face`: Hugging Face data sets: columns as arrays, and local files that the library reads.
-- `checked_dataset`: Check of a data set that the user's code made itself.
 """

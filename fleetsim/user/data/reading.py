@@ -19,11 +19,9 @@ from fleetsim.contracts import IntArray
 from fleetsim.errors import DataError
 from fleetsim.host.user_code import user_code
 from fleetsim.learning import global_generators
-from fleetsim.learning.data.accessed_inputs import AccessedInputs
-from fleetsim.learning.data.checked_part import Array, CheckedPart, checked_part
-from fleetsim.learning.data.standardisation import scaled
-from fleetsim.user.data.fields import DatasetColumns, Row
-from fleetsim.user.data.rows import Source
+from fleetsim.learning.data.dataset import AccessedInputs, scaled
+from fleetsim.learning.data.own_data import Array, CheckedPart, checked_part
+from fleetsim.user.data.rows import Row, Source
 from fleetsim.user.data.values import (
     all_alike,
     as_array,
@@ -45,11 +43,7 @@ def read_once(source: Source, client: Any, *, hint: str) -> CheckedPart:
     `client` is that of each sample; None: the rows name it, if anything does.
     """
     num, inputs_at = _length(source), f"{source.place}: inputs"
-    columns = source.columns()
-    if columns is None:
-        samples, labels, clients = _read_rows(source, num, hint)
-    else:
-        samples, labels, clients = columns
+    samples, labels, clients = source.columns() or _read_rows(source, range(num), hint)
     if isinstance(samples, list) or as_array(samples, inputs_at).dtype.kind == "O":
         samples = all_alike(samples, num, inputs_at)
     inputs = as_inputs(as_array(samples, inputs_at), inputs_at)
@@ -138,8 +132,8 @@ class TransformedInputs(AccessedInputs):
 
     def fixed(self, *, hint: str) -> Array:
         """Return all samples as an array, read once."""
-        inputs = read_once(_Some(self.source, self.items), None, hint=hint).inputs
-        assert isinstance(inputs, np.ndarray)
+        samples, _, _ = _read_rows(self.source, self.items.tolist(), hint)
+        inputs = as_inputs(samples, f"{self.source.place}: inputs")
         return scaled(inputs) if inputs.dtype == np.uint8 else inputs
 
 
@@ -153,27 +147,6 @@ def read_item(source: Source, item: int) -> tuple[Array, NDArray[Any], Any]:
     return sample[0], as_labels(row.label, f"{where}: label"), row.client
 
 
-@dataclass(frozen=True, slots=True)
-class _Some:
-    """Some rows of a source."""
-
-    source: Source
-    items: IntArray
-
-    @property
-    def place(self) -> str:
-        return self.source.place
-
-    def __len__(self) -> int:
-        return len(self.items)
-
-    def row(self, index: int) -> Row:
-        return self.source.row(int(self.items[index]))
-
-    def columns(self) -> DatasetColumns | None:
-        return None
-
-
 def _length(source: Source) -> int:
     num = len(source)
     if num < 1:
@@ -181,31 +154,31 @@ def _length(source: Source) -> int:
     return num
 
 
-def _read_rows(source: Source, num: int, hint: str) -> tuple[Any, Any, Any]:
-    """Return samples, labels and clients, read one row at a time."""
+def _read_rows(source: Source, items: Sequence[int], hint: str) -> Row:
+    """Return samples, labels and clients of some items, read one row at a time."""
     labels, clients = [], []
 
     def samples() -> Iterator[Any]:
         watch = global_generators.GeneratorWatch()
-        for item in range(num):
+        for place, item in enumerate(items):
             row = source.row(item)
             labels.append(as_labels(row.label, f"{source.place}: item {item}: label"))
             clients.append(row.client)
-            if item % _WATCHED == 0 or item == num - 1:
+            if place % _WATCHED == 0 or place == len(items) - 1:
                 drawn = watch.drawn()
                 if drawn:
-                    first = max(0, item - _WATCHED + 1)
-                    items = f"item {item}" if first == item else f"one of items {first} to {item}"
+                    first = items[max(0, place - _WATCHED + 1)]
+                    which = f"item {item}" if first == item else f"one of items {first} to {item}"
                     raise DataError(
-                        f"{source.place}: {items} draws from the global generator of"
+                        f"{source.place}: {which} draws from the global generator of"
                         f" {' and '.join(drawn)}, but is read once; {hint}"
                     )
             yield row.sample
 
     with global_generators.restored():
         global_generators.seed(_READ_SEED, "data/read")
-        stacked = all_alike(samples(), num, f"{source.place}: inputs")
-    return stacked, _stacked(labels, f"{source.place}: labels"), _given(clients)
+        stacked = all_alike(samples(), len(items), f"{source.place}: inputs")
+    return Row(stacked, _stacked(labels, f"{source.place}: labels"), _given(clients))
 
 
 def _stacked(labels: list[NDArray[Any]], place: str) -> NDArray[Any]:

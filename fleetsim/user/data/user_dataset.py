@@ -2,19 +2,21 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from numpy.typing import NDArray
 
-from fleetsim.errors import DataError, ScenarioError
+from fleetsim.errors import DataError
 from fleetsim.host.user_code import user_code
-from fleetsim.learning.data.assembly import AssemblyRules, Wording, assembled
-from fleetsim.learning.data.checked_part import MAX_CLASSES
 from fleetsim.learning.data.dataset import Dataset, content_sha256
+from fleetsim.learning.data.own_data import AssemblyRules, Wording, assembled
 from fleetsim.quoting import quoted
+from fleetsim.schema import faults
+from fleetsim.schema.python_data import document_of
 from fleetsim.user.data import rows
-from fleetsim.user.data.fields import Fields, Key
 from fleetsim.user.data.reading import read_for_access, read_once
+from fleetsim.user.data.rows import Fields, Key
 
 _PARTS = ("train", "test")
 
@@ -37,23 +39,20 @@ class UserDataset:
     def __post_init__(self) -> None:
         self.place = f"data set {self.name}"
         """Name of the data set in messages."""
-        self._loaded: tuple[Dataset, str] | None = None
 
     def load(self) -> Dataset:
         """Return the data set, read when it is first asked for."""
-        return self._content()[0]
+        return self._loaded
 
-    @property
+    @cached_property
     def sha256(self) -> str:
         """Digest of the content; raises as `load`."""
-        return self._content()[1]
+        return content_sha256(self._loaded)
 
-    def _content(self) -> tuple[Dataset, str]:
-        if self._loaded is None:
-            with user_code(f"{self.place}: reading it", DataError):
-                read = self._read()
-            self._loaded = read, content_sha256(read)
-        return self._loaded
+    @cached_property
+    def _loaded(self) -> Dataset:
+        with user_code(f"{self.place}: reading it", DataError):
+            return self._read()
 
     def _read(self) -> Dataset:
         place = f"{self.place}: training part"
@@ -126,10 +125,11 @@ def dataset(
     """
     if test is None:
         data, test = _parts(data)
-    if test_fraction is not None and not 0.0 < test_fraction < 1.0:
-        raise ScenarioError(f"test_fraction = {test_fraction:g}: must be between 0 and 1")
-    if num_classes is not None and not 2 <= num_classes <= MAX_CLASSES:
-        raise ScenarioError(f"num_classes = {num_classes}: must be 2 to {MAX_CLASSES}")
+    options = {
+        "test_fraction": test_fraction,
+        "standardise": standardise,
+        "num_classes": num_classes,
+    }
     key = client if isinstance(client, str | int) else None
     return UserDataset(
         name,
@@ -137,7 +137,7 @@ def dataset(
         test,
         Fields(inputs, label, key),
         client if key is None else None,
-        AssemblyRules(test_fraction, standardise, num_classes),
+        faults.check(AssemblyRules, document_of(options, f"data set {name}")),
         transform,
         transform if test_transform is None else test_transform,
         transform_each_access,

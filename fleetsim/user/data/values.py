@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fleetsim.errors import DataError
-from fleetsim.learning.data.checked_part import Array, finite, tokens, with_channel
-from fleetsim.learning.data.standardisation import scaled
+from fleetsim.learning.data.dataset import scaled
+from fleetsim.learning.data.own_data import Array, finite, tokens, with_channel
 from fleetsim.quoting import quoted
 
 COLOURS = (1, 3)

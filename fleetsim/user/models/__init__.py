@@ -1,8 +1,7 @@
 """Networks of the user's own: any `torch.nn.Module`, from a class or function of theirs.
 
 - `building`: Building of a network of the user's own, with addressed random draws.
-- `module_checks`: Checks of a network of the user's own.
 - `user_cost`: Cost of a network of the user's own for a device.
-- `training_checks`: Checks of the training of a network of the user's own.
-- `trainer_choice`: Choice of the trainer of a user's network.
+- `trainer_choice`: Training of a network of the user's own.
+- `counted_operations`: Operations of torch by their arithmetic, and the FLOP of one call.
 """

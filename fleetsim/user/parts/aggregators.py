@@ -12,11 +12,10 @@ from fleetsim import rng
 from fleetsim.contracts import Aggregator, BoolArray, Outcome, Parameters, Purpose, Report, State
 from fleetsim.errors import PluginError
 from fleetsim.host.user_code import user_code
-from fleetsim.learning.aggregation.aggregator_kind import AggregatorKind
 from fleetsim.learning.aggregation.settings import AggregatorSettings
+from fleetsim.learning.aggregation.weighted_mean import AggregatorKind
 from fleetsim.quoting import quoted
-from fleetsim.user.plugin import PluginSettings
-from fleetsim.user.plugin_kind import PluginKind, kinds_of
+from fleetsim.user.plugin import PluginKind, PluginSettings, kinds_of
 from fleetsim.user.watched_calls import TwinCalls, WatchedCalls, same
 
 DECLARATION = "sees_single_updates"
@@ -110,8 +109,7 @@ class CheckedAggregator:
             "aggregate", read_only(base), [_read_only_report(one) for one in reports]
         )
         self._calls.leave_second()
-        message = model_fault(answer, base)
-        if message is not None:
+        if (message := model_fault(answer, base)) is not None:
             raise PluginError(f"{self._label}: aggregate returned {message}")
         with np.errstate(over="ignore"):  # refused below
             model = np.array(answer, dtype=np.float32)
@@ -129,8 +127,7 @@ class CheckedAggregator:
             return {}
         with user_code(f"{self._label}: state"):
             state = self._part.state()
-        message = state_fault(state)
-        if message is not None:
+        if (message := state_fault(state)) is not None:
             raise PluginError(f"{self._label}: state returned {message}")
         return {name: np.array(value) for name, value in state.items()}
 
@@ -210,8 +207,7 @@ def _aggregated(
 ) -> Parameters:
     """Return the model that an aggregator makes of reports."""
     answer = calls.call(part, "aggregate", base, reports, names=("base", "a report"))
-    message = model_fault(answer, base)
-    if message is not None:
+    if (message := model_fault(answer, base)) is not None:
         raise calls.refused(f"aggregate returned {message}")
     return np.array(answer, dtype=np.float32)
 
@@ -229,8 +225,7 @@ def _versions(
             )
         if number + 1 == restarts_after and AggregatorPlugins.has(part, "state"):
             state = calls.call(part, "state")
-            message = state_fault(state)
-            if message is not None:
+            if (message := state_fault(state)) is not None:
                 raise calls.refused(f"state returned {message}")
             state = copy.deepcopy(state)
     return made, state

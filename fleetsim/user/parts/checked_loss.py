@@ -31,8 +31,7 @@ class CheckedLoss:
 
     def __init__(self, part: Any, label: str) -> None:
         """Wrap an object with `losses`, or one that can be called; `label` names it in messages."""
-        message = weights_fault(part)
-        if message is not None:
+        if (message := weights_fault(part)) is not None:
             raise ScenarioError(f"{label}: {message}")
         self.call = function_of(part)
         """Function that computes the losses, unchecked."""
@@ -119,8 +118,7 @@ def _losses(call: LossFunction, outputs: Tensor, labels: Tensor) -> Tensor:
     shapes = f"outputs {list(outputs.shape)} and labels {list(labels.shape)}"
     with from_code_of(f"losses, with {shapes},"):
         answer: Any = call(outputs, labels)
-    message = answer_fault(answer, len(labels))
-    if message is not None:
+    if (message := answer_fault(answer, len(labels))) is not None:
         raise ModelFaultError(f"losses {message}")
     losses: Tensor = answer
     return losses

@@ -22,8 +22,7 @@ from fleetsim.contracts import (
 )
 from fleetsim.errors import PluginError
 from fleetsim.learning.aggregation.weighted_mean import weighted_mean
-from fleetsim.learning.local.algorithms.client_data import ClientData
-from fleetsim.learning.local.algorithms.run_algorithm import run_algorithm
+from fleetsim.learning.local.algorithms.client_data import ClientData, run_algorithm
 from fleetsim.learning.local.optimizer_settings import SgdSettings
 from fleetsim.learning.local.sample_losses import losses
 from fleetsim.learning.local.settings import LocalSettings

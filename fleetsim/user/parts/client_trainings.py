@@ -5,11 +5,9 @@ from types import MappingProxyType
 from typing import Any
 
 from fleetsim.contracts import ClientTraining, ServerPart
-from fleetsim.learning.local.algorithms.algorithm_kind import AlgorithmKind
-from fleetsim.learning.local.algorithms.settings import AlgorithmSettings
+from fleetsim.learning.local.algorithms.settings import AlgorithmKind, AlgorithmSettings
 from fleetsim.quoting import quoted
-from fleetsim.user.plugin import PluginSettings
-from fleetsim.user.plugin_kind import PluginKind, kinds_of
+from fleetsim.user.plugin import PluginKind, PluginSettings, kinds_of
 from fleetsim.user.watched_calls import WatchedCalls
 
 _NUMBERS: Mapping[str, tuple[type, ...]] = MappingProxyType(
@@ -46,8 +44,7 @@ class ClientTrainingPlugins(PluginKind):
     @classmethod
     def fault(cls, made: object) -> str | None:
         """Return why an object cannot train clients, with the way out; None if it can."""
-        message = super().fault(made)
-        if message is not None:
+        if (message := super().fault(made)) is not None:
             return message
         for name, types in _NUMBERS.items():
             number: Any = getattr(made, name, 0)

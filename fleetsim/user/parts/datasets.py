@@ -2,8 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,16 +11,90 @@ from fleetsim.contracts import DatasetSource
 from fleetsim.errors import DataError
 from fleetsim.host.user_code import user_code
 from fleetsim.learning import global_generators
-from fleetsim.learning.data.accessed_inputs import AccessedInputs
-from fleetsim.learning.data.dataset import ByteImages, Dataset, content_sha256
+from fleetsim.learning.data.dataset import AccessedInputs, ByteImages, Dataset, content_sha256
 from fleetsim.learning.data.dataset_kind import DatasetKind
 from fleetsim.learning.data.loading import DatasetSettings
-from fleetsim.user import identity
-from fleetsim.user.data.checked_dataset import dataset_fault
 from fleetsim.user.data.user_dataset import UserDataset, dataset
-from fleetsim.user.plugin import PluginSettings
-from fleetsim.user.plugin_kind import PluginKind, accepts, kinds_of
-from fleetsim.user.watched_calls import WatchedCalls, refused
+from fleetsim.user.plugin import PluginKind, PluginSettings, accepts, kinds_of, name_of
+from fleetsim.user.watched_calls import WatchedCalls, faults_of, refused, same
+
+_NUMBERS = (np.dtype(np.float32), np.dtype(np.int64))
+
+
+def dataset_fault(dataset: Dataset) -> str | None:
+    """Return what is wrong with the arrays of a data set, beginning with `whose`; None if nothing.
+
+    `fleetsim.learning.data.dataset.Dataset` says what they are.
+    """
+    if dataset.accessed is not None:
+        return "whose accessed is set; return fleetsim.dataset(..., transform_each_access=True)"
+    for part in ("train", "test"):
+        inputs = getattr(dataset, f"{part}_inputs")
+        labels = getattr(dataset, f"{part}_labels")
+        if (message := _part_fault(part, inputs, labels, dataset.num_classes)) is not None:
+            return f"whose {message}"
+    for name in ("inputs", "labels"):
+        train, test = (getattr(dataset, f"{part}_{name}").shape[1:] for part in ("train", "test"))
+        if train != test:
+            return f"whose test_{name} are of shape {test} each, and train_{name} of {train}"
+    return _owner_fault(dataset) or _token_fault(dataset)
+
+
+def _part_fault(part: str, inputs: Any, labels: Any, num_classes: int) -> str | None:
+    is_bytes = isinstance(inputs, ByteImages) and part == "train"
+    if not is_bytes and not (isinstance(inputs, np.ndarray) and inputs.dtype in _NUMBERS):
+        return f"{part}_inputs are {_described(inputs)}, not an array of float32 or int64"
+    if len(inputs.shape) < 2:
+        return f"{part}_inputs have shape {inputs.shape}; give one sample per row"
+    if not isinstance(labels, np.ndarray) or labels.dtype != np.int64:
+        return f"{part}_labels are {_described(labels)}, not an array of int64"
+    if len(labels) != len(inputs) or len(labels) == 0:
+        return f"{part} part has {len(inputs)} inputs and {len(labels)} labels"
+    if labels.ndim not in (1, 2):
+        return f"{part}_labels have shape {labels.shape}, not [n] or [n, t]"
+    if labels.min() < 0 or labels.max() >= num_classes:
+        return (
+            f"{part}_labels are {labels.min()} to {labels.max()}, outside 0 to {num_classes - 1}"
+            " (num_classes - 1)"
+        )
+    if not is_bytes and inputs.dtype == np.float32 and not np.isfinite(inputs).all():
+        rows = np.isfinite(inputs).reshape(len(inputs), -1).all(axis=1)
+        return f"{part}_inputs hold NaN or an infinite number in sample {rows.argmin()}"
+    return None
+
+
+def _owner_fault(dataset: Dataset) -> str | None:
+    owner: Any = dataset.owner
+    num, names = len(dataset.train_labels), dataset.owner_names
+    if owner is None:
+        return None
+    if not isinstance(owner, np.ndarray) or owner.dtype != np.int64 or owner.shape != (num,):
+        return f"whose owner is {_described(owner)}, not int64 of shape ({num},)"
+    if not np.array_equal(np.unique(owner), np.arange(owner.max() + 1)):
+        return "whose owner skips a number; clients are 0, 1, 2 ..."
+    if names is not None and len(names) != owner.max() + 1:
+        return f"whose owner_names are {len(names)} for {owner.max() + 1} clients"
+    return None
+
+
+def _token_fault(dataset: Dataset) -> str | None:
+    size = dataset.vocabulary_size
+    inputs = dataset.train_inputs
+    if isinstance(inputs, ByteImages) or inputs.dtype != np.int64:
+        return None if size is None else "whose vocabulary_size is for tokens, int64 inputs"
+    if size is None:
+        return "whose inputs are tokens; give vocabulary_size"
+    for part in (inputs, dataset.test_inputs):
+        if part.min() < 0 or part.max() >= size:
+            return f"whose tokens are {part.min()} to {part.max()}, outside 0 to {size - 1}"
+    return None
+
+
+def _described(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype} of shape {value.shape}"
+    return f"of type {type(value).__name__}"
+
 
 _PURPOSE = "data/plug-in"
 _READ_TWICE_BYTE = 64 * 2**20
@@ -88,7 +161,7 @@ class DatasetPlugins(PluginKind):
     def of_object(cls, given: Any) -> tuple[object, str, Any]:
         """Return data that Python gives, with a name that ends with the digest of their content."""
         if _runs_code(given):
-            return given, identity.name_of(type(given)), type(given)
+            return given, name_of(type(given)), type(given)
         data = given if isinstance(given, UserDataset) else dataset(given)
         return data, f"{data.name}:{data.sha256[:_HASH_LENGTH]}", None
 
@@ -111,7 +184,7 @@ class DatasetPlugins(PluginKind):
         """Rehearse it; see `PluginKind.check`."""
 
         def read() -> Dataset:
-            with _data_faults(calls):
+            with faults_of(calls.label, DataError):
                 return loaded(make(), calls.label, seed=_SEED, num_clients=_NUM_CLIENTS)
 
         first, second = (calls.watched("load", read) for _ in range(2))
@@ -119,7 +192,7 @@ class DatasetPlugins(PluginKind):
             _check_access(first.accessed, second.accessed, calls)
         for name in _ARRAYS:
             one, two = getattr(first, name), getattr(second, name)
-            if not _equal(one, two):
+            if not same(one, two):
                 raise calls.refused(f"load gives other {name} {_APART}")
         sizes = [(each.num_classes, each.vocabulary_size) for each in (first, second)]
         if sizes[0] != sizes[1]:
@@ -135,8 +208,7 @@ def loaded(part: Any, label: str, *, seed: int, num_clients: int) -> Dataset:
         with user_code(f"{label}: load"):
             result = part.load(**{name: given[name] for name in asked})
     if isinstance(result, Dataset):
-        message = dataset_fault(result)
-        if message is not None:
+        if (message := dataset_fault(result)) is not None:
             raise refused(label, f"load returned a data set {message}")
         return result
     if isinstance(result, UserDataset):
@@ -158,19 +230,10 @@ def _asked(load: Callable[..., Any]) -> list[str] | None:
     return asked if accepts(load, **dict.fromkeys(asked, 0)) else None
 
 
-@contextmanager
-def _data_faults(calls: WatchedCalls) -> Iterator[None]:
-    """Tell faults of the data in the block as those of the plug-in."""
-    try:
-        yield
-    except DataError as fault:
-        raise calls.refused(str(fault).removeprefix(f"{calls.label}: ")) from fault
-
-
 def _check_access(first: AccessedInputs, second: AccessedInputs, calls: WatchedCalls) -> None:
     """Check that samples which are made at each access depend on its address alone."""
     rows = np.arange(min(_NUM_READ, len(first)))
-    with _data_faults(calls):
+    with faults_of(calls.label, DataError):
         one, two = (
             each.taken(order, [0] * len(rows), seed=_SEED, address=(0,))
             for each, order in ((first, rows), (second, rows[::-1]))
@@ -182,9 +245,3 @@ def _check_access(first: AccessedInputs, second: AccessedInputs, calls: WatchedC
             " come from the global generators, which are seeded for it, and nothing from earlier"
             " reads"
         )
-
-
-def _equal(one: Any, two: Any) -> bool:
-    if isinstance(one, ByteImages) and isinstance(two, ByteImages):
-        return (one.mean, one.std) == (two.mean, two.std) and np.array_equal(one.pixels, two.pixels)
-    return type(one) is type(two) and np.array_equal(one, two)

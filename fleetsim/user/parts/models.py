@@ -1,4 +1,4 @@
-"""Networks of the user's own."""
+"""Networks and losses of the user's own."""
 
 from __future__ import annotations
 
@@ -8,20 +8,24 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from fleetsim.contracts import Model, ModelCost, SampleForm
+from fleetsim.contracts import Loss, Model, ModelCost, SampleForm
 from fleetsim.errors import ScenarioError
 from fleetsim.host.user_code import user_code
+from fleetsim.learning.global_generators import addressed
+from fleetsim.learning.local.step_settings import LossKind, LossSettings
+from fleetsim.learning.models.model_fault import ModelFaultError
+from fleetsim.learning.models.model_kind import UserModelKind
 from fleetsim.learning.models.settings import ModelSettings
-from fleetsim.learning.models.user_model_kind import UserModelKind
+from fleetsim.quoting import quoted
 from fleetsim.settings import Settings
 from fleetsim.training.settings import TrainerKind
 from fleetsim.training.trainer_choice import TrainerQuestion, fault
-from fleetsim.user.plugin import PluginSettings
-from fleetsim.user.plugin_kind import PluginKind, accepts, kinds_of
-from fleetsim.user.watched_calls import WatchedCalls, model_faults
+from fleetsim.user.plugin import PluginKind, PluginSettings, accepts, kinds_of
+from fleetsim.user.watched_calls import WatchedCalls, faults_of
 
 if TYPE_CHECKING:
     from torch import nn
+
 
 FORMS = (
     SampleForm((1, 28, 28), 10),
@@ -60,29 +64,24 @@ class ModelPluginSettings(PluginSettings, UserModelKind):
         """Return the cost of the network, counted or as it declares it."""
         from fleetsim.user.models.user_cost import counted_cost  # noqa: PLC0415
 
-        with model_faults(self.label):
+        with faults_of(self.label):
             return counted_cost(module, samples)
 
     def proved_trainer(self, asked: TrainerQuestion) -> tuple[TrainerKind, str]:
         """Return the trainer; see `ChoosesTrainer`."""
-        from fleetsim.user.models.trainer_choice import choose_user_trainer  # noqa: PLC0415
-        from fleetsim.user.models.training_checks import (  # noqa: PLC0415
+        from fleetsim.user.models.trainer_choice import (  # noqa: PLC0415
             check_single_samples,
             check_training,
+            choose_user_trainer,
         )
 
         module, samples, local = asked.module, asked.samples, asked.local
-        message = fault(asked.requested, self, local)
-        if message is not None:
+        if (message := fault(asked.requested, self, local)) is not None:
             raise ScenarioError(f"trainer.{message[0]}: {message[1]}")
-        with model_faults(self.label):
+        with faults_of(self.label):
             check_training(module, samples, local.loss)
             check_single_samples(
-                module,
-                samples,
-                local.loss,
-                num_samples=asked.num_samples,
-                batching=local.batching,
+                module, samples, local.loss, num_samples=asked.num_samples, batching=local.batching
             )
             return choose_user_trainer(asked)
 
@@ -166,9 +165,9 @@ class ModelPlugins(PluginKind):
         A network, or the class of one, may say by an attribute `sample_form` on which samples it is
         tried; else `FORMS` are.
         """
-        from fleetsim.learning.models.frozen_weights import weights_text  # noqa: PLC0415
+        from fleetsim.learning.models.flat_vector import weights_text  # noqa: PLC0415
         from fleetsim.user.models.building import initial_network  # noqa: PLC0415
-        from fleetsim.user.models.training_checks import check_training  # noqa: PLC0415
+        from fleetsim.user.models.trainer_choice import check_training  # noqa: PLC0415
         from fleetsim.user.models.user_cost import counted_cost  # noqa: PLC0415
 
         part = make()
@@ -185,7 +184,7 @@ class ModelPlugins(PluginKind):
                 if any(words in str(fault) for words in _OF_THE_FORM):
                     continue  # it may be meant for samples of another form
                 raise
-            with model_faults(calls.label):
+            with faults_of(calls.label):
                 counted_cost(module, samples)
                 check_training(module, samples)
             if calls.on_note is not None:
@@ -200,3 +199,99 @@ class ModelPlugins(PluginKind):
             f"{first}; samples of the shapes {shapes} were tried: for others give it an attribute"
             " sample_form, or try it on those of a scenario: fleetsim validate SCENARIO --plugin"
         ) from first
+
+
+_LOSS_FORMS = (
+    SampleForm((4,), 10),
+    SampleForm((4,), 2),
+    SampleForm((6,), 30, 30, is_sequence=True),
+)
+"""Forms of samples that are tried in turn; the first is taken on which the loss does not fail."""
+
+
+class LossPluginSettings(PluginSettings, LossKind):
+    """Settings of a loss of the user's own."""
+
+    def build(self) -> Loss:
+        """Return a new loss, each of whose answers is checked."""
+        from fleetsim.user.parts.checked_loss import CheckedLoss  # noqa: PLC0415
+
+        return CheckedLoss(self.part(), self.plugin.label)
+
+    def check_on(self, samples: SampleForm) -> None:
+        """Check the loss on drawn logits for samples of a form."""
+        from fleetsim.user.parts.checked_loss import check_loss, function_of  # noqa: PLC0415
+
+        key = f"task.local.loss.kind = {quoted(self.kind)}"
+        with faults_of(key), addressed(0, "trial") as draws:
+            check_loss(function_of(self.build()), samples)
+        if draws.library is not None:
+            raise ScenarioError(
+                f"{key}: losses draws from or seeds the global generator of {draws.library}; a loss"
+                " depends on its arguments alone"
+            )
+
+
+class LossPlugins(PluginKind):
+    """Kind of the losses, at `task.local.loss`."""
+
+    name = "loss"
+    noun = "a loss"
+    key_path = ("task", "local", "loss")
+    protocol = Loss
+    marks = frozenset({"losses"})
+    bundled = kinds_of(LossSettings)
+    settings_base = LossPluginSettings
+    takes_functions = True
+
+    @classmethod
+    def claims(cls, given: object) -> bool:
+        """Return whether a class has `losses` and is no network, which may have its own loss."""
+        return not ModelPlugins.claims(given) and super().claims(given)
+
+    @classmethod
+    def claims_function(cls, function: Callable[..., Any]) -> bool:
+        """Return whether a function takes outputs and labels, and nothing else that it needs."""
+        return accepts(function, None, None) and not accepts(function, None)
+
+    @classmethod
+    def of_function(cls, function: Callable[..., Any]) -> object:
+        """Return a function `losses(outputs, labels)`, which is a loss itself."""
+        return function
+
+    @classmethod
+    def fault(cls, made: object) -> str | None:
+        """Return why an object is no loss: it has no `losses`, and cannot be called itself."""
+        if hasattr(made, "losses"):
+            return super().fault(made)
+        if not callable(made):
+            return f"is no loss, it lacks losses; {cls.page} has an example"
+        if not accepts(made, None, None):
+            return f"cannot be called with outputs and labels; {cls.page} has an example"
+        return None
+
+    @classmethod
+    def check(cls, make: Callable[[], Any], calls: WatchedCalls) -> None:
+        """Rehearse it; see `PluginKind.check`."""
+        from fleetsim.user.parts import checked_loss  # noqa: PLC0415
+
+        part = make()
+        if (message := checked_loss.weights_fault(part)) is not None:
+            raise calls.refused(message)
+
+        def rehearse(samples: SampleForm) -> ModelFaultError | None:
+            try:
+                checked_loss.check_loss(checked_loss.function_of(part), samples)
+            except ModelFaultError as fault:
+                return fault
+            return None
+
+        first: ModelFaultError | None = None
+        for samples in _LOSS_FORMS:
+            fault: ModelFaultError | None = calls.watched("losses", partial(rehearse, samples))
+            if fault is None:
+                return
+            first = first or fault
+            if " fails: " not in str(fault):
+                raise calls.refused(str(fault)) from fault
+        raise calls.refused(str(first)) from first

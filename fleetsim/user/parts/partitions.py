@@ -8,11 +8,10 @@ import numpy as np
 from fleetsim import rng
 from fleetsim.contracts import IntArray, Partition
 from fleetsim.errors import ScenarioError
+from fleetsim.learning.partition.client_samples import PartitionSettings
 from fleetsim.learning.partition.partition_kind import PartitionKind
-from fleetsim.learning.partition.split import PartitionSettings
 from fleetsim.quoting import quoted
-from fleetsim.user.plugin import PluginSettings
-from fleetsim.user.plugin_kind import PluginKind, accepts, kinds_of
+from fleetsim.user.plugin import PluginKind, PluginSettings, accepts, kinds_of
 from fleetsim.user.watched_calls import WatchedCalls, refused, same
 
 _PURPOSE = "partition/plug-in"

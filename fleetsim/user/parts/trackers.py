@@ -9,8 +9,7 @@ from fleetsim.contracts import EndedRun, RoundRow, TrackedRun, Tracker
 from fleetsim.schema.python_data import document_of
 from fleetsim.settings import Settings
 from fleetsim.trackers.named import NAMED
-from fleetsim.user.plugin import Plugin
-from fleetsim.user.plugin_kind import PluginKind
+from fleetsim.user.plugin import Plugin, PluginKind
 from fleetsim.user.watched_calls import WatchedCalls
 
 _SCENARIO = {"name": "check", "seed": 1, "server": {"cohort": 2, "selector": {"kind": "random"}}}

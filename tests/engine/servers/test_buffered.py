@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from fleetsim.contracts import Outcome, ProbeRequest, Work, WorkKind
 from fleetsim.engine.servers.buffered import BufferedSettings, window_end_s
 from fleetsim.errors import ScenarioError, SimulationError
-from fleetsim.learning.aggregation.asynchronous import ConstantStaleness, FedBuff, FedBuffSettings
+from fleetsim.learning.aggregation.asynchronous import ConstantStaleness, FedBuffSettings
 from tests.engine.memory_recorder import MemoryRecorder
 from tests.engine.tiny import FirstCome, RateTrainer, goes_on, task_energies
 
@@ -61,7 +61,7 @@ def test_fedbuff_follows_the_timeline_worked_out_by_hand(tiny):
 
 def test_a_window_closes_rounds_by_the_clock(tiny):
     three(tiny, window_s=100.0)
-    tiny.aggregator = FedBuff(FedBuffSettings(staleness=ConstantStaleness()))
+    tiny.aggregator = FedBuffSettings(staleness=ConstantStaleness()).build()
     tiny.stop = {"time_s": 250.0}
     tiny.run()
     ends = [row.finished_at_s for row in tiny.recorder.rounds]

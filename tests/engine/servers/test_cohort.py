@@ -23,7 +23,7 @@ from fleetsim.contracts import (
 )
 from fleetsim.engine.servers.user_part import UserPart
 from fleetsim.errors import PluginError, ScenarioError
-from fleetsim.learning.aggregation.asynchronous import FedAsync, FedAsyncSettings
+from fleetsim.learning.aggregation.asynchronous import FedAsyncSettings
 from tests.engine.tiny import NANO_FILE, FirstCome, KnownTrainer, epochs_s, goes_on
 
 
@@ -94,7 +94,7 @@ def test_updates_count_by_what_is_sent_and_by_the_weights_that_are_asked_for(
 
 def test_aggregators_without_a_mean_refuse_weights(tiny):
     tiny.server = {"concurrency": 2, "buffer_size": 1}
-    tiny.aggregator = FedAsync(FedAsyncSettings())
+    tiny.aggregator = FedAsyncSettings().build()
     with pytest.raises(
         ScenarioError, match=r"'fedasync' .* \(client 0: 1\); use fedbuff or fedavg"
     ):

@@ -20,7 +20,7 @@ import pytest
 from fleetsim.contracts import JobResult, Outcome, ProbeRequest, Purpose, StepMemory, Work, WorkKind
 from fleetsim.engine.servers import selection
 from fleetsim.errors import SimulationError
-from fleetsim.learning.aggregation.update_screening import refusal_reasons
+from fleetsim.learning.aggregation.uploads import refusal_reasons
 from tests.engine.tiny import COST, FirstCome, KnownTrainer, RateTrainer, Tiny, task_energies
 
 COMPUTE_S = 2 * (0.02 + 0.0105) + 300 / 4.958

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from fleetsim.errors import ScenarioError
-from fleetsim.learning.aggregation.accountant import ORDERS, RdpAccountant
-from fleetsim.learning.aggregation.privacy import CentralPrivacySettings
+from fleetsim.learning.aggregation.privacy import ORDERS, CentralPrivacySettings, RdpAccountant
 
 pytest.importorskip(
     "dp_accounting.rdp", reason="dp-accounting is not installed: pip install 'fleetsim[privacy]'"

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fleetsim import rng
 from fleetsim.contracts import Parameters
-from fleetsim.learning.aggregation.compression import (
+from fleetsim.learning.aggregation.uploads import (
     CompressedUplink,
     CompressionSettings,
     Quantise8BitSettings,

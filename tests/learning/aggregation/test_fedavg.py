@@ -8,9 +8,9 @@ from fleetsim import rng
 from fleetsim.contracts import Outcome, Parameters, Report
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.aggregation.asynchronous import FedBuffSettings, PolynomialStaleness
-from fleetsim.learning.aggregation.fedavg import FedAvgSettings
-from fleetsim.learning.aggregation.geometric_median import GeometricMedianSettings
+from fleetsim.learning.aggregation.robust_rules import GeometricMedianSettings
 from fleetsim.learning.aggregation.server_optimizers import FedAvgMSettings
+from fleetsim.learning.aggregation.weighted_mean import FedAvgSettings
 from tests.learning.aggregation.reports import report
 
 SAMPLES = FedAvgSettings(weights="samples")

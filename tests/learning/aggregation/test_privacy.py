@@ -5,9 +5,9 @@ import pytest
 
 from fleetsim import rng
 from fleetsim.errors import ScenarioError
-from fleetsim.learning.aggregation.fedavg import FedAvgSettings
 from fleetsim.learning.aggregation.privacy import CentralPrivacySettings, PrivateAggregator
 from fleetsim.learning.aggregation.server_optimizers import FedAvgMSettings
+from fleetsim.learning.aggregation.weighted_mean import FedAvgSettings
 from tests.learning.aggregation.reports import report, vector
 
 FEDAVG = FedAvgSettings(weights="uniform")

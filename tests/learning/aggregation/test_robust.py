@@ -6,11 +6,14 @@ import pytest
 from fleetsim import rng
 from fleetsim.contracts import Parameters, Report
 from fleetsim.errors import DivergenceError, ScenarioError
-from fleetsim.learning.aggregation import krum
-from fleetsim.learning.aggregation.coordinate_statistics import MedianSettings, TrimmedMeanSettings
-from fleetsim.learning.aggregation.geometric_median import GeometricMedianSettings
-from fleetsim.learning.aggregation.krum import KrumSettings
-from fleetsim.learning.aggregation.robust_updates import Updates
+from fleetsim.learning.aggregation import robust_rules
+from fleetsim.learning.aggregation.robust_rules import (
+    GeometricMedianSettings,
+    KrumSettings,
+    MedianSettings,
+    TrimmedMeanSettings,
+    Updates,
+)
 from fleetsim.learning.aggregation.settings import AggregatorSettings
 from tests.learning.aggregation.reports import report, vector
 
@@ -107,7 +110,7 @@ def test_blocks_give_what_the_whole_gives() -> None:
     wide = models.astype(np.float64)
     apart = np.square(wide[:, None] - wide[None]).sum(axis=2)
 
-    squares = krum.squared_distances(Updates.of(base, reports, None))
+    squares = robust_rules.squared_distances(Updates.of(base, reports, None))
     median = MedianSettings().build().aggregate(base, reports)
     trimmed = TrimmedMeanSettings(trimmed_fraction=0.2).build().aggregate(base, reports)
 

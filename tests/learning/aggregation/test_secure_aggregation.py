@@ -3,7 +3,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fleetsim.learning.aggregation.secure_aggregation import (
+from fleetsim.learning.aggregation.privacy import (
     SecAggPlusSettings,
     SecAggSettings,
     SecureAggregation,

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from fleetsim.contracts import BoolArray, Parameters, Report
 from fleetsim.errors import DivergenceError
 from fleetsim.learning.aggregation import server_optimizers as servers
-from fleetsim.learning.aggregation.fedavg import FedAvgSettings
 from fleetsim.learning.aggregation.settings import AggregatorSettings
+from fleetsim.learning.aggregation.weighted_mean import FedAvgSettings
 from tests.learning.aggregation.reports import report, vector
 
 

@@ -3,7 +3,7 @@ import pytest
 
 from fleetsim import rng
 from fleetsim.contracts import Parameters
-from fleetsim.learning.aggregation.update_screening import refusal_reasons, update_norm
+from fleetsim.learning.aggregation.uploads import refusal_reasons, update_norm
 
 BASE = np.array([1.0, 1.0, 1.0], dtype=np.float32)
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from fleetsim.learning.data.dataset import Dataset
+from fleetsim.learning.data.dataset_kind import RemoteFile, RemoteSet
 from fleetsim.learning.data.loading import DatasetSettings, load_dataset
-from fleetsim.learning.data.remote_set import RemoteFile, RemoteSet
 
 
 def sha256(content: bytes) -> str:

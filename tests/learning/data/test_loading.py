@@ -9,13 +9,11 @@ from sklearn.datasets import load_digits
 
 from fleetsim.errors import DataError
 from fleetsim.learning.data import loading
-from fleetsim.learning.data.dataset import ByteImages, Dataset
-from fleetsim.learning.data.digits import DigitsSettings
+from fleetsim.learning.data.built_in import DigitsSettings, SyntheticSettings, generate_user
+from fleetsim.learning.data.dataset import ByteImages, Dataset, moments_in
+from fleetsim.learning.data.dataset_kind import RemoteSet
 from fleetsim.learning.data.loading import DatasetSettings, Prefetch, load_dataset
 from fleetsim.learning.data.published.mnist import FashionMnistSettings, MnistSettings
-from fleetsim.learning.data.remote_set import RemoteSet
-from fleetsim.learning.data.standardisation import moments_in
-from fleetsim.learning.data.synthetic import SyntheticSettings, generate_user
 from tests.learning.data.stand_ins import idx, load_stand_in, placed, stand_in
 
 IMAGES = np.zeros((3, 2, 4), np.uint8)

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from fleetsim.learning.data import standardisation
-from fleetsim.learning.data.standardisation import from_pixels, moments_in, scaled, standardise
+from fleetsim.learning.data import dataset
+from fleetsim.learning.data.dataset import from_pixels, moments_in, scaled, standardise
 
 
 def test_moments_of_bytes_are_those_of_their_numbers() -> None:
@@ -44,7 +44,7 @@ def test_a_channel_that_never_varies_is_only_centred(value: float) -> None:
 
 
 def test_many_samples_are_taken_in_parts_that_change_nothing(monkeypatch):
-    monkeypatch.setattr(standardisation, "_CHUNK", 3)
+    monkeypatch.setattr(dataset, "_CHUNK", 3)
     train = np.arange(20, dtype=np.float32).reshape(10, 2)
     expected = (train - train.mean(axis=0)) / train.std(axis=0)
 

@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from fleetsim.contracts import FloatArray
-from fleetsim.learning.data.synthetic import SyntheticSettings, SyntheticUser, generate_user
+from fleetsim.learning.data.built_in import SyntheticSettings, SyntheticUser, generate_user
 
 NUM_USERS = 400
 DIMENSION = 20

@@ -26,11 +26,8 @@ from fleetsim.counts import LastBatch
 from fleetsim.errors import PluginError
 from fleetsim.kernels.base import Kernel
 from fleetsim.kernels.user_training import UserTrainingKernel
-from fleetsim.learning.local.algorithms.client_data import ClientData
-from fleetsim.learning.local.algorithms.ditto import Ditto
-from fleetsim.learning.local.algorithms.feddyn import FedDyn
-from fleetsim.learning.local.algorithms.run_algorithm import run_algorithm
-from fleetsim.learning.local.algorithms.scaffold import Scaffold
+from fleetsim.learning.local.algorithms.client_data import ClientData, run_algorithm
+from fleetsim.learning.local.algorithms.published import Ditto, FedDyn, Scaffold
 from fleetsim.learning.local.optimizer_settings import SgdSettings
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.local.step_settings import AugmentationSettings

@@ -10,7 +10,7 @@ from fleetsim.contracts import JobResult
 from fleetsim.kernels.base import Kernel
 from fleetsim.kernels.conv.channels_last import ChannelsLastKernel
 from fleetsim.kernels.vmap.vmap_sgd import VectorisedKernel
-from fleetsim.learning.local.augmentation import augmented
+from fleetsim.learning.local.local_sgd import augmented
 from fleetsim.learning.local.optimizer_settings import SgdSettings
 from fleetsim.learning.local.sample_losses import losses
 from fleetsim.learning.local.settings import LocalSettings

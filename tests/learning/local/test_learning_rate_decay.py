@@ -9,7 +9,7 @@ from fleetsim.kernels.base import Kernel
 from fleetsim.kernels.conv.channels_last import ChannelsLastKernel
 from fleetsim.kernels.stacked.stacked_sgd import StackedKernel
 from fleetsim.kernels.vmap.vmap_sgd import VectorisedKernel
-from fleetsim.learning.local import learning_rate_decay as decays
+from fleetsim.learning.local import optimizer_settings as decays
 from fleetsim.learning.local.optimizer_settings import SgdSettings
 from fleetsim.learning.models.settings import LeNet5Settings, LogisticSettings
 from fleetsim.training.worker_pool import Pool

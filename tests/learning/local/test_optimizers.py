@@ -15,7 +15,7 @@ from fleetsim.kernels.base import Kernel
 from fleetsim.kernels.vmap.vmap_sgd import VectorisedKernel
 from fleetsim.learning.local import local_sgd
 from fleetsim.learning.local import optimizer_settings as optimizers
-from fleetsim.learning.local import step_schedule as schedules
+from fleetsim.learning.local import optimizer_settings as schedules
 from fleetsim.learning.local.optimizers import square_root
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.models.flat_vector import flatten

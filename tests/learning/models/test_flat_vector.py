@@ -6,8 +6,13 @@ from hypothesis import strategies as st
 from torch import nn
 
 from fleetsim.learning.models.cost import cost_of
-from fleetsim.learning.models.flat_vector import flatten, layout, load_flat
-from fleetsim.learning.models.frozen_weights import FrozenWeights, frozen_sha256
+from fleetsim.learning.models.flat_vector import (
+    FrozenWeights,
+    flatten,
+    frozen_sha256,
+    layout,
+    load_flat,
+)
 
 
 def with_batch_norm() -> nn.Sequential:

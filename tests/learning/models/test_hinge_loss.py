@@ -12,10 +12,10 @@ from fleetsim import rng
 from fleetsim.kernels.conv.channels_last import form_of
 from fleetsim.kernels.stacked.score_gradients import ScoreBatch, writer_of
 from fleetsim.learning.local import local_sgd
-from fleetsim.learning.models.hinge_loss import LinearSvm
 from fleetsim.learning.models.model_kind import Hinge
 from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import SvmSettings
+from fleetsim.learning.models.small import LinearSvm
 
 every_hinge = pytest.mark.parametrize("hinge", get_args(Hinge))
 

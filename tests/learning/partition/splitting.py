@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from fleetsim.contracts import IntArray
-from fleetsim.learning.partition.split import PartitionSettings, split
+from fleetsim.learning.partition.client_samples import PartitionSettings, split
 
 Labels = Sequence[int] | IntArray
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from fleetsim.errors import ScenarioError
+from fleetsim.learning.partition.client_samples import split
 from fleetsim.learning.partition.flwr_datasets import FlwrDatasetsSettings
-from fleetsim.learning.partition.split import split
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:The sum of partition sizes:UserWarning"),

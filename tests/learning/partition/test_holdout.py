@@ -8,20 +8,20 @@ from hypothesis import strategies as st
 from fleetsim.contracts import Job, Work, WorkKind
 from fleetsim.errors import ScenarioError
 from fleetsim.kernels.base import Kernel, TrainerData
-from fleetsim.learning.data.digits import DigitsSettings
+from fleetsim.learning.data.built_in import DigitsSettings
 from fleetsim.learning.data.loading import load_dataset
 from fleetsim.learning.local.optimizer_settings import SgdSettings
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.models.flat_vector import flatten
 from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import LogisticSettings
-from fleetsim.learning.partition.holdout import (
+from fleetsim.learning.partition.client_samples import (
     hold_out,
     num_held,
     shuffle_holdouts,
+    split,
     split_validation,
 )
-from fleetsim.learning.partition.split import split
 from fleetsim.scenario import load
 from fleetsim.simulate import run
 

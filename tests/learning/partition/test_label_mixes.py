@@ -10,13 +10,12 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from fleetsim.contracts import FloatArray, IntArray
-from fleetsim.learning.partition.client_dirichlet import (
+from fleetsim.learning.partition.dirichlet import (
     ClientDirichletSettings,
     least_sizes,
     nearest_sizes,
 )
-from fleetsim.learning.partition.one_class import OneClassSettings
-from fleetsim.learning.partition.partly_iid import PartlyIidSettings
+from fleetsim.learning.partition.plain import OneClassSettings, PartlyIidSettings
 from fleetsim.rng import stream
 from tests.learning.partition.splitting import balanced, histograms, parts
 

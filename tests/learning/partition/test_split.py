@@ -7,14 +7,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetsim.errors import ScenarioError
-from fleetsim.learning.partition.client_dirichlet import ClientDirichletSettings
-from fleetsim.learning.partition.dirichlet import DirichletSettings, _top_up
-from fleetsim.learning.partition.iid import IidSettings
-from fleetsim.learning.partition.natural import NaturalSettings
-from fleetsim.learning.partition.one_class import OneClassSettings
-from fleetsim.learning.partition.partly_iid import PartlyIidSettings
-from fleetsim.learning.partition.shards import ShardsSettings
-from fleetsim.learning.partition.split import PartitionSettings
+from fleetsim.learning.partition.client_samples import PartitionSettings
+from fleetsim.learning.partition.dirichlet import (
+    ClientDirichletSettings,
+    DirichletSettings,
+    _top_up,
+)
+from fleetsim.learning.partition.plain import (
+    IidSettings,
+    NaturalSettings,
+    OneClassSettings,
+    PartlyIidSettings,
+    ShardsSettings,
+)
 from fleetsim.rng import stream
 from tests.learning.partition.splitting import balanced, histograms, mixed, parts
 

@@ -11,7 +11,7 @@ from fleetsim.contracts import Job, Work, WorkKind
 from fleetsim.errors import DataError
 from fleetsim.kernels.access_kernel import AccessKernel
 from fleetsim.kernels.base import Kernel, TrainerData
-from fleetsim.learning.data.accessed_inputs import AccessedInputs
+from fleetsim.learning.data.dataset import AccessedInputs
 from fleetsim.learning.local.local_sgd import orders
 from fleetsim.learning.local.optimizer_settings import SgdSettings
 from fleetsim.learning.local.settings import LocalSettings

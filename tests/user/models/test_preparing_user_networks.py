@@ -12,12 +12,11 @@ from torch.nn.functional import dropout
 
 from fleetsim.contracts import Job, JobResult, SampleForm, Work, WorkKind
 from fleetsim.errors import ScenarioError
-from fleetsim.learning.data.blank import BlankSettings
-from fleetsim.learning.data.digits import DigitsSettings
+from fleetsim.learning.data.built_in import BlankSettings, DigitsSettings
 from fleetsim.learning.local.optimizer_settings import SgdSettings
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.partition.dirichlet import DirichletSettings
-from fleetsim.learning.partition.iid import IidSettings
+from fleetsim.learning.partition.plain import IidSettings
 from fleetsim.training.preparation import prepare_task
 from fleetsim.training.prepared_task import PreparedTask, TaskRequest
 from fleetsim.training.settings import TaskSettings, TrainerSettings

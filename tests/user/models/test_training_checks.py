@@ -12,8 +12,8 @@ from fleetsim.learning.models.flat_vector import layout
 from fleetsim.learning.models.model_fault import ModelFaultError
 from fleetsim.training.equivalence import proof_of
 from fleetsim.training.trial_clients import Trial, trial_settings, vector_of
-from fleetsim.user.models.module_checks import check_forward
-from fleetsim.user.models.training_checks import (
+from fleetsim.user.models.building import check_forward
+from fleetsim.user.models.trainer_choice import (
     check_single_samples,
     check_training,
     draws_in_training,

@@ -39,36 +39,44 @@ def damage_as_error(message: str, hint: str) -> Iterator[None]:
         raise DataError(f"{message} ({reason}); {hint}") from fault
 
 
+@contextmanager
+def opened_zip(archive: Path) -> Iterator[zipfile.ZipFile]:
+    """Open a zip archive inside the block."""
+    with paths.opened(archive) as file:
+        with damage_as_error(f"{archive}: damaged archive", "get it anew"):
+            packed = zipfile.ZipFile(file)
+        yield packed
+
+
+def zip_content(
+    packed: zipfile.ZipFile, info: zipfile.ZipInfo, archive: Path, *, max_byte: int
+) -> bytes:
+    """Return the bytes of a member of an opened zip archive."""
+    if info.file_size > max_byte or info.compress_type not in PLAIN_METHODS:
+        raise too_large(archive, info.filename, info.file_size, max_byte)
+    with damage_as_error(f"{archive}: damaged archive", "get it anew"), packed.open(info) as file:
+        # The size in the archive's index may be wrong.
+        return file.read(max_byte)
+
+
+def too_large(place: Path, name: str, num_byte: int, max_byte: int) -> DataError:
+    """Return the error about a file that is not read for its size or packing."""
+    return DataError(
+        f"{place}: {name} is packed by an unusual method, or larger than {max_byte} bytes"
+        f" ({num_byte}); get it anew"
+    )
+
+
 def read_zip(archive: Path, names: Collection[str], *, max_byte: int) -> dict[str, bytes]:
     """Return the bytes of some files in a zip archive, by their paths in it; writes no file."""
-    with (
-        paths.opened(archive) as file,
-        damage_as_error(f"{archive}: damaged archive", "get it anew"),
-    ):
-        contents = _contents(zipfile.ZipFile(file), archive, names, max_byte)
-    return _complete(contents, archive, names)
-
-
-def _contents(
-    opened: zipfile.ZipFile, archive: Path, names: Collection[str], max_byte: int
-) -> dict[str, bytes]:
     contents: dict[str, bytes] = {}
-    for info in opened.infolist():
-        if info.filename not in names:
-            continue
-        if info.filename in contents or info.file_size > max_byte:
-            raise DataError(
-                f"{archive}: {info.filename} is there twice, or larger than {max_byte}"
-                f" bytes ({info.file_size}); get the archive anew"
-            )
-        if info.compress_type not in PLAIN_METHODS:
-            raise DataError(
-                f"{archive}: {info.filename} is packed by an unusual method; get the archive anew"
-            )
-        with opened.open(info) as file:
-            # The size in the archive's index may be wrong.
-            contents[info.filename] = file.read(max_byte)
-    return contents
+    with opened_zip(archive) as packed:
+        for info in packed.infolist():
+            if info.filename in contents:
+                raise DataError(f"{archive}: {info.filename} is there twice; get the archive anew")
+            if info.filename in names:
+                contents[info.filename] = zip_content(packed, info, archive, max_byte=max_byte)
+    return _complete(contents, archive, names)
 
 
 @contextmanager

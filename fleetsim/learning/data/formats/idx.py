@@ -26,6 +26,8 @@ _DIMENSION_BYTE = 4
 _MAX_DIMENSIONS = 32
 _CHUNK_BYTE = 1 << 20
 _T = TypeVar("_T")
+Placed = tuple[NDArray[Any], str]
+"""Array of an IDX file, and the name of the file in errors."""
 _DTYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 
 
@@ -162,18 +164,13 @@ def _fill(stream: io.BufferedIOBase, buffer: bytearray | memoryview) -> int:
 
 
 def labelled_images(
-    images: NDArray[Any],
-    labels: NDArray[Any],
-    *,
-    images_path: str,
-    labels_path: str,
-    num_classes: int,
-    first_label: int = 0,
+    of_images: Placed, of_labels: Placed, *, num_classes: int, first_label: int = 0
 ) -> LabelledImages:
     """Return gray images and their classes, from the arrays of two IDX files.
 
     Images are bytes [n, H, W], labels bytes [n]; class 0 has the label `first_label` in the file.
     """
+    (images, images_path), (labels, labels_path) = of_images, of_labels
     if images.ndim != 3 or images.dtype != np.uint8:
         raise DataError(
             f"{images_path}: expected images of unsigned bytes in 3 dimensions, "

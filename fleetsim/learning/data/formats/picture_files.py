@@ -7,10 +7,9 @@ archive, or a copy of it on disk, has one. Nothing is unpacked to disk.
 import io
 import itertools
 import struct
-import zipfile
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import IO
 
@@ -18,11 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from fleetsim.errors import DataError
+from fleetsim.errors import DataError, ScenarioError
 from fleetsim.host import paths
 from fleetsim.learning.data.dataset import LabelledImages
 from fleetsim.learning.data.formats import archives
-from fleetsim.learning.data.formats.archives import PLAIN_METHODS, damage_as_error
 
 SUFFIXES = frozenset({".jpg", ".jpeg", ".png"})
 """Ends of the names of files that are read, in lower case."""
@@ -72,9 +70,11 @@ def pixels_of(
 class PictureFiles(ABC):
     """Picture files in one place."""
 
-    def __init__(self, place: Path) -> None:
+    def __init__(self, place: Path, *, any_mode: bool = True) -> None:
+        """Find them later; `any_mode` is that of `pixels_of`."""
         self.place = place
         """Folder or archive."""
+        self._any_mode = any_mode
 
     @abstractmethod
     def in_folder(self, folder: str) -> list[str]:
@@ -98,20 +98,43 @@ class PictureFiles(ABC):
         seen = np.zeros(len(names), np.bool_)
         for name, content in self.contents(row_of.keys()):
             place = f"{self.place}, {name}"
-            pixels = pixels_of(content, place, size=size, any_mode=True, side=side)
+            pixels = pixels_of(content, place, size=size, any_mode=self._any_mode, side=side)
             images[row_of[name]] = pixels.transpose(2, 0, 1)
             seen[row_of[name]] = True
         if not seen.all():
             raise DataError(f"{self.place}: lacks {names[int(np.argmin(seen))]}; get it anew")
         return images
 
-    def labelled(self, names_of: Sequence[Sequence[str]], size: tuple[int, int]) -> LabelledImages:
-        """Return the pictures of each label in turn."""
-        sizes = [len(names) for names in names_of]
+    def labelled(
+        self,
+        names_of: Mapping[str, Sequence[str]],
+        size: tuple[int, int],
+        num_kept: int | None = None,
+    ) -> LabelledImages:
+        """Return the pictures of each class in turn, the first `num_kept` of each; None: all."""
+        for label, names in names_of.items():
+            if num_kept is not None and num_kept > len(names):
+                raise ScenarioError(
+                    f"task.dataset: {num_kept * len(names_of)} pictures need {num_kept} of each"
+                    f" class, {self.place} has {len(names)} of {label}; lower train_samples or"
+                    " test_samples"
+                )
+        kept = [names[:num_kept] for names in names_of.values()]
         return LabelledImages(
-            self.images([name for names in names_of for name in names], size),
-            np.repeat(np.arange(len(sizes), dtype=np.int64), sizes),
+            self.images([name for names in kept for name in names], size),
+            np.repeat(np.arange(len(kept), dtype=np.int64), [len(names) for names in kept]),
         )
+
+    def check_numbers(
+        self, names_of: Mapping[str, Sequence[str]], expected: int, *, part: str, title: str
+    ) -> None:
+        """Check that a part has as many pictures of each class as the published set."""
+        for label, names in names_of.items():
+            if len(names) != expected:
+                raise DataError(
+                    f"{self.place}: {len(names)} pictures of {label} in {part}, {title} has"
+                    f" {expected}; get it anew"
+                )
 
 
 class FolderPictures(PictureFiles):
@@ -127,8 +150,9 @@ class FolderPictures(PictureFiles):
         for name in names:
             path = self.place / name
             if paths.is_file(path):
-                if path.stat().st_size > _MAX_PICTURE_BYTE:
-                    raise _too_large(self.place, name)
+                num_byte, limit = path.stat().st_size, _MAX_PICTURE_BYTE
+                if num_byte > limit:
+                    raise archives.too_large(self.place, name, num_byte, limit)
                 yield name, paths.read(path)
 
 
@@ -187,40 +211,19 @@ class ZipPictures(_Packed):
     """Files in a zip archive."""
 
     def _paths(self) -> Iterator[str]:
-        with (
-            paths.opened(self.place) as file,
-            damage_as_error(f"{self.place}: damaged archive", "get it anew"),
-        ):
-            yield from zipfile.ZipFile(file).namelist()
+        with archives.opened_zip(self.place) as packed:
+            yield from packed.namelist()
 
     def contents(self, names: Collection[str]) -> Iterator[tuple[str, bytes]]:
         """See `PictureFiles`."""
-        with paths.opened(self.place) as file:
-            with damage_as_error(f"{self.place}: damaged archive", "get it anew"):
-                packed = zipfile.ZipFile(file)
+        with archives.opened_zip(self.place) as packed:
             for info in packed.infolist():
                 name = self._within(info.filename)
                 if name in names:
-                    yield name, self._content(packed, info)
-
-    def _content(self, packed: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
-        if info.file_size > _MAX_PICTURE_BYTE or info.compress_type not in PLAIN_METHODS:
-            raise _too_large(self.place, info.filename)
-        with (
-            damage_as_error(f"{self.place}, {info.filename}: damaged archive", "get it anew"),
-            packed.open(info) as file,
-        ):
-            # The size in the archive's index may be wrong.
-            return file.read(_MAX_PICTURE_BYTE)
+                    limit = _MAX_PICTURE_BYTE
+                    yield name, archives.zip_content(packed, info, self.place, max_byte=limit)
 
 
 def _is_picture(name: str) -> bool:
     """Return whether a file name is that of a picture, and not hidden."""
     return not name.startswith(".") and PurePosixPath(name).suffix.lower() in SUFFIXES
-
-
-def _too_large(place: Path, name: str) -> DataError:
-    return DataError(
-        f"{place}: {name} is larger than {_MAX_PICTURE_BYTE} bytes, or packed by an unusual"
-        " method; get it anew"
-    )

@@ -1,13 +1,9 @@
 """Published data sets: their readers, addresses and checksums, and their download.
 
 - `fetch`: Published data sets: download, local folders, and verification of the files.
-- `mnist`: MNIST and Fashion-MNIST: gray images in four IDX files; MNIST also with its writers.
-- `emnist`: EMNIST, from the published archive or from its unpacked files.
-- `cifar10`: CIFAR-10, from the published archive or from a folder of pictures.
-- `cinic10`: CINIC-10: CIFAR-10's classes, with pictures of CIFAR-10 and of ImageNet.
-- `tiny_imagenet`: Tiny ImageNet: 200 classes of ImageNet in pictures of 64 x 64 pixels.
-- `celeba`: CelebA: faces of people by person, and whether they smile.
+- `mnist`: MNIST, Fashion-MNIST and EMNIST: gray images of characters and clothes in IDX files.
+- `cifar10`: CIFAR-10 and CINIC-10: ten classes of small colour pictures.
+- `texts`: Texts whose next token is predicted.
+- `zipped_pictures`: CelebA and Tiny ImageNet.
 - `extrasensory`: ExtraSensory.
-- `shakespeare`: Shakespeare's plays as a next-character task.
-- `wikitext`: WikiText-2 as a language model's task, with its articles as natural clients.
 """

@@ -6,8 +6,7 @@ columns `timestamp` (s), the features, one `label:NAME` per label (0, 1 or nan) 
 used, and why the last fifth of each person's samples in time is for testing.
 """
 
-import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path, PurePosixPath
 from typing import ClassVar, Literal
@@ -17,15 +16,13 @@ from numpy.typing import NDArray
 
 from fleetsim.contracts import IntArray
 from fleetsim.errors import DataError
-from fleetsim.fleet.traces.usage.features_labels import SUFFIXES, read_columns
+from fleetsim.fleet.traces.usage.features_labels import SUFFIXES, columns_of, people_in
 from fleetsim.host import paths
-from fleetsim.host.unpacking import gunzip
-from fleetsim.learning.data.dataset import Dataset
+from fleetsim.learning.data.dataset import Dataset, standardise
 from fleetsim.learning.data.dataset_kind import DatasetKind
-from fleetsim.learning.data.formats.archives import PLAIN_METHODS, damage_as_error
+from fleetsim.learning.data.formats.archives import opened_zip, zip_content
 from fleetsim.learning.data.formats.npz import read_npz
 from fleetsim.learning.data.published.fetch import named_folder, search_folders
-from fleetsim.learning.data.standardisation import standardise
 
 KIND = "extrasensory-har"
 CLASSES = ("LYING_DOWN", "SITTING", "OR_standing", "FIX_walking", "FIX_running", "BICYCLING")
@@ -108,7 +105,9 @@ def _home(folder: Path | None) -> Path:
     """Return the first folder that contains the set in one of its forms."""
     homes = search_folders(KIND, folder)
     for home in homes:
-        if paths.is_file(home / _ARCHIVE) or _people(home) or paths.matches(home, "*.npz"):
+        if paths.is_folder(home) and (
+            paths.is_file(home / _ARCHIVE) or people_in(home) or paths.matches(home, "*.npz")
+        ):
             return home
     searched = ", ".join(map(str, homes))
     raise DataError(
@@ -118,63 +117,45 @@ def _home(folder: Path | None) -> Path:
     )
 
 
-def _people(home: Path) -> list[Path]:
-    """Return the CSV files of a folder in the order of the people's ids, one per person."""
-    by_person = {}
-    for suffix in SUFFIXES[::-1]:
-        for path in paths.matches(home, f"*{suffix}"):
-            by_person[path.name.removesuffix(suffix)] = path
-    return [by_person[person] for person in sorted(by_person)]
-
-
 def _minutes(home: Path) -> tuple[Minutes, Mapping[int, str]]:
     """Return all samples in a folder, and the name of each person by number, such as a UUID."""
-    if paths.is_file(home / _ARCHIVE):
-        parts, ids = _packed(home / _ARCHIVE)
-        return _joined(parts, home / _ARCHIVE), dict(enumerate(ids))
-    if people := _people(home):
-        parts = [read_person(paths.read(path), str(path), n) for n, path in enumerate(people)]
-        return _joined(parts, home), dict(enumerate(path.name.partition(".")[0] for path in people))
-    arrays = paths.matches(home, "*.npz")
-    if len(arrays) > 1:
-        raise DataError(f"{home} has {arrays[0].name} and {arrays[1].name}; remove one")
-    minutes = read_arrays(arrays[0])
-    return minutes, {number: str(number) for number in np.unique(minutes.person).tolist()}
+    if not paths.is_file(home / _ARCHIVE) and not people_in(home):
+        arrays = paths.matches(home, "*.npz")
+        if len(arrays) > 1:
+            raise DataError(f"{home} has {arrays[0].name} and {arrays[1].name}; remove one")
+        minutes = read_arrays(arrays[0])
+        return minutes, {number: str(number) for number in np.unique(minutes.person).tolist()}
+    parts, names = [], {}
+    for number, (name, place, content) in enumerate(_people(home)):
+        parts.append(read_person(content, place, number))
+        names[number] = name.partition(".")[0]
+    if not parts:
+        raise DataError(f"{home / _ARCHIVE}: holds no file that ends in {SUFFIXES[0]}; get it anew")
+    columns = ([getattr(part, field.name) for part in parts] for field in fields(Minutes))
+    return Minutes(*map(np.concatenate, columns)), names
 
 
-def _packed(archive: Path) -> tuple[list[Minutes], list[str]]:
-    """Return the samples of each person in the published archive, and the ids, in their order."""
-    message, parts = f"{archive}: damaged archive", []
-    with paths.opened(archive) as file:
-        with damage_as_error(message, "get it anew"):
-            packed = zipfile.ZipFile(file)
+def _people(home: Path) -> Iterator[tuple[str, str, bytes]]:
+    """Yield name, place and bytes of each person's file, from the published archive or a folder."""
+    archive = home / _ARCHIVE
+    if not paths.is_file(archive):
+        for path in people_in(home):
+            yield path.name, str(path), paths.read(path)
+        return
+    with opened_zip(archive) as packed:
         members = {
             PurePosixPath(member.filename).name: member
             for member in packed.infolist()
             if member.filename.endswith(SUFFIXES[0])
         }
-        for number, (name, member) in enumerate(sorted(members.items())):
-            if member.file_size > _MAX_MEMBER_BYTE or member.compress_type not in PLAIN_METHODS:
-                raise DataError(
-                    f"{archive}: {name} is larger than {_MAX_MEMBER_BYTE} bytes or packed by an"
-                    " unusual method; get it anew"
-                )
-            with damage_as_error(message, "get it anew"):
-                content = packed.read(member)
-            parts.append(read_person(content, f"{archive}, {name}", number))
-    return parts, [name.partition(".")[0] for name in sorted(members)]
-
-
-def _joined(parts: Sequence[Minutes], place: Path) -> Minutes:
-    if not parts:
-        raise DataError(f"{place}: holds no file that ends in {SUFFIXES[0]}; get it anew")
-    columns = ([getattr(part, field.name) for part in parts] for field in fields(Minutes))
-    return Minutes(*map(np.concatenate, columns))
+        for name, member in sorted(members.items()):
+            content = zip_content(packed, member, archive, max_byte=_MAX_MEMBER_BYTE)
+            yield name, f"{archive}, {name}", content
 
 
 def read_person(content: bytes, place: str, person: int) -> Minutes:
     """Return the usable samples in the bytes of one person's CSV file, gzipped or not."""
-    table = read_columns(gunzip(content, place), place, _COLUMNS)
+    table = columns_of(content, place, _COLUMNS)
     features = table[:, 1 : 1 + len(FEATURES)].astype(np.float32)
     is_label = table[:, 1 + len(FEATURES) :] == 1.0
     usable = np.isfinite(features).all(axis=1) & (is_label.sum(axis=1) == 1)

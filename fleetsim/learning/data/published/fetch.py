@@ -25,7 +25,7 @@ from rich.progress import (
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.host import paths
 from fleetsim.host.plain_console import PlainConsole
-from fleetsim.learning.data.remote_set import RemoteFile, RemoteSet
+from fleetsim.learning.data.dataset_kind import SETS, RemoteFile, RemoteSet
 from fleetsim.quoting import quoted
 from fleetsim.schema.spelling import did_you_mean
 
@@ -108,7 +108,7 @@ def find_files(
     raise DataError(f"data set {name} not found: {searched}; {hint}")
 
 
-def fetch(name: str, *, progress: bool, registry: Mapping[str, RemoteSet]) -> Path:
+def fetch(name: str, *, progress: bool, registry: Mapping[str, RemoteSet] = SETS) -> Path:
     """Return the folder of a set with extra files; downloads missing files into the cache.
 
     A set that only a person can get is verified where it lies.

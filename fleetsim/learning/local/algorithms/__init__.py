@@ -1,11 +1,6 @@
 """Algorithms of clients that replace the built-in local training.
 
-- `settings`: Settings of the algorithms of clients, without torch.
-- `client_data`: Samples, batches and arrays of one task, as an algorithm of clients sees them.
-- `run_algorithm`: One task of an algorithm of clients, as a job.
-- `task_steps`: Steps of one task by the scenario's optimizer.
-- `scaffold`: SCAFFOLD: steps corrected by control variates of the client and of the server.
-- `feddyn`: FedDyn: dynamic regularisation of the clients' objectives.
-- `ditto`: Ditto: a personal model of each client, held near the global one.
-- `algorithm_kind`: Interface of the algorithms of clients that a scenario can name, without torch.
+- `settings`: Settings of the algorithms of clients that a scenario can name, without torch.
+- `published`: Published algorithms of clients: SCAFFOLD, FedDyn and Ditto.
+- `client_data`: One task of an algorithm of clients: its data, its steps, and its checked result.
 """

@@ -1,4 +1,4 @@
-"""Settings of the algorithms of clients, without torch."""
+"""Settings of the algorithms of clients that a scenario can name, without torch."""
 
 from typing import Annotated, ClassVar, Literal
 
@@ -6,12 +6,31 @@ from annotated_types import Ge
 from pydantic import Field
 
 from fleetsim.contracts import ClientTraining
-from fleetsim.learning.local.algorithms.algorithm_kind import AlgorithmKind, Fault
-from fleetsim.learning.local.optimizer_settings import SgdSettings
-from fleetsim.learning.local.step_schedule import ConstantRateSettings
+from fleetsim.learning.local.optimizer_settings import ConstantRateSettings, SgdSettings
 from fleetsim.learning.local.step_settings import StepSettings
 from fleetsim.schema.key_conditions import TRAINING, by_key
 from fleetsim.schema.ranges import StepFactor
+from fleetsim.settings import Settings
+
+Fault = tuple[str, str]
+"""Key of `task.local`, and why it does not suit an algorithm."""
+
+
+class AlgorithmKind(Settings):
+    """Settings of one kind of algorithm, which build it."""
+
+    needs_fedavg: ClassVar[bool] = False
+    """True if its equations ask for the mean of the delivered models."""
+    has_server_part: ClassVar[bool] = False
+    """True if it is a `ServerPart`; of a plug-in it is known once it is made."""
+
+    def build(self) -> ClientTraining | None:
+        """Return the algorithm; None: the built-in local training."""
+        return None
+
+    def fault(self, local: StepSettings) -> Fault | None:
+        """Return what does not suit the algorithm; None: everything does."""
+        return None
 
 
 class BuiltInSettings(AlgorithmKind):
@@ -20,18 +39,27 @@ class BuiltInSettings(AlgorithmKind):
     kind: Literal["none"] = "none"
 
 
-class ScaffoldSettings(AlgorithmKind):
-    """Steps corrected by control variates of client and server (Karimireddy et al. 2020)."""
+class PublishedKind(AlgorithmKind):
+    """Settings of an algorithm of `published`."""
 
-    has_server_part: ClassVar[bool] = True
-
-    kind: Literal["scaffold"] = "scaffold"
+    algorithm: ClassVar[str]
+    """Class in `published` that takes the keys of these settings but `kind`."""
 
     def build(self) -> ClientTraining:
         """Return the algorithm."""
-        from fleetsim.learning.local.algorithms.scaffold import Scaffold  # noqa: PLC0415
+        from fleetsim.learning.local.algorithms import published  # noqa: PLC0415 - loads torch
 
-        return Scaffold()
+        make: type[ClientTraining] = getattr(published, self.algorithm)
+        return make(**{key: value for key, value in self if key != "kind"})
+
+
+class ScaffoldSettings(PublishedKind):
+    """Steps corrected by control variates of client and server (Karimireddy et al. 2020)."""
+
+    has_server_part: ClassVar[bool] = True
+    algorithm: ClassVar[str] = "Scaffold"
+
+    kind: Literal["scaffold"] = "scaffold"
 
     def fault(self, local: StepSettings) -> Fault | None:
         """Return what is not plain SGD, whose steps its control variates are computed from."""
@@ -47,22 +75,17 @@ class ScaffoldSettings(AlgorithmKind):
         return None
 
 
-class FedDynSettings(AlgorithmKind):
+class FedDynSettings(PublishedKind):
     """Dynamic regularisation of the clients' objectives (Acar et al. 2021)."""
 
     acts_if = by_key(alpha=TRAINING)
     needs_fedavg: ClassVar[bool] = True
     has_server_part: ClassVar[bool] = True
+    algorithm: ClassVar[str] = "FedDyn"
 
     kind: Literal["feddyn"] = "feddyn"
     alpha: Annotated[StepFactor, Ge(1e-12)] = 0.1
     """Weight of the regulariser; its authors use 0.1, 0.01 and 0.001."""
-
-    def build(self) -> ClientTraining:
-        """Return the algorithm."""
-        from fleetsim.learning.local.algorithms.feddyn import FedDyn  # noqa: PLC0415
-
-        return FedDyn(self.alpha)
 
     def fault(self, local: StepSettings) -> Fault | None:
         """Return a proximal term, which the algorithm has itself."""
@@ -71,20 +94,15 @@ class FedDynSettings(AlgorithmKind):
         return None
 
 
-class DittoSettings(AlgorithmKind):
+class DittoSettings(PublishedKind):
     """Personal model of each client, held near the global one (Li et al. 2021)."""
 
     acts_if = by_key(personal_weight=TRAINING)
+    algorithm: ClassVar[str] = "Ditto"
 
     kind: Literal["ditto"] = "ditto"
     personal_weight: Annotated[StepFactor, Ge(0)] = 0.1
     """Weight of the term that holds a personal model near the global one (lambda)."""
-
-    def build(self) -> ClientTraining:
-        """Return the algorithm."""
-        from fleetsim.learning.local.algorithms.ditto import Ditto  # noqa: PLC0415
-
-        return Ditto(self.personal_weight)
 
 
 UNCOVERED = (

@@ -77,9 +77,7 @@ def test_a_broken_file_is_named_with_what_was_expected_and_found(tmp_path, conte
 
 
 def labelled(images: Array, labels: Array, num_classes: int = 10) -> LabelledImages:
-    return labelled_images(
-        images, labels, images_path="images", labels_path="labels", num_classes=num_classes
-    )
+    return labelled_images((images, "images"), (labels, "labels"), num_classes=num_classes)
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ def test_pictures_and_labels_come_in_the_order_that_was_asked_for(tmp_path, plac
     assert files.in_folder("train/cat") == ["train/cat/a.PNG", "train/cat/b.png"]
     assert files.in_folder("train/bird") == files.in_folder("train") == []
     images = files.images(["train/dog/a.png", "train/cat/b.png", "train/cat/a.PNG"], SIZE)
-    labels = [["train/cat/b.png"], [], ["train/dog/a.png", "train/cat/a.PNG"]]
+    labels = {"a": ["train/cat/b.png"], "b": [], "c": ["train/dog/a.png", "train/cat/a.PNG"]}
     pictures = files.labelled(labels, SIZE)
 
     assert (images.dtype, images.shape) == (np.uint8, (3, 3, 3, 4))
@@ -97,7 +97,7 @@ def test_damaged_archives_and_pictures_there_twice_or_packed_unusually_are_refus
 
     with pytest.raises(DataError, match=r"x/a\.png is there twice; get"):
         TarPictures(tmp_path / "a.tar.gz", top="top").in_folder("x")
-    with pytest.raises(DataError, match=r"x/a\.png is .* packed by an unusual method"):
+    with pytest.raises(DataError, match=r"x/a\.png is packed by an unusual method"):
         ZipPictures(tmp_path / "a.zip", top="top").images(["x/a.png"], SIZE)
     for keep, place in itertools.product((0, 30, 200), (in_tar, in_zip_with_top)):
         files = place(tmp_path, CONTENTS)

@@ -7,10 +7,13 @@ import pytest
 
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.learning.data.dataset import ByteImages, Dataset
-from fleetsim.learning.data.loading import REGISTRY
+from fleetsim.learning.data.dataset_kind import SETS, RemoteSet
 from fleetsim.learning.data.published import fetch
-from fleetsim.learning.data.published.celeba import CelebASettings, by_person, labels_by_picture
-from fleetsim.learning.data.remote_set import RemoteSet
+from fleetsim.learning.data.published.zipped_pictures import (
+    CelebASettings,
+    by_person,
+    labels_by_picture,
+)
 from tests.learning.data.stand_ins import (
     Published,
     load_stand_in,
@@ -136,7 +139,7 @@ def test_the_set_is_not_downloaded_but_its_page_is_named_and_what_was_put_there_
     monkeypatch.delenv("FLEETSIM_DATA", raising=False)
     names = f"{ARCHIVE}, list_attr_celeba.txt, identity_CelebA.txt"
     with pytest.raises(DataError, match=rf"get {names} from https://mmlab\..*/celeba$"):
-        fetch.fetch("celeba", progress=False, registry=dict(REGISTRY))
+        fetch.fetch("celeba", progress=False, registry=dict(SETS))
     assert not any(tmp_path.iterdir())
 
     (tmp_path / "celeba").symlink_to(published[0])

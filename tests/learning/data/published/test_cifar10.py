@@ -6,14 +6,13 @@ import pytest
 
 from fleetsim.errors import DataError
 from fleetsim.learning.data.dataset import Dataset
-from fleetsim.learning.data.loading import REGISTRY
+from fleetsim.learning.data.dataset_kind import SETS, RemoteSet
 from fleetsim.learning.data.published.cifar10 import (
     CLASSES,
     Cifar10Settings,
     read_folder,
     read_records,
 )
-from fleetsim.learning.data.remote_set import RemoteSet
 from tests.learning.data.stand_ins import (
     Published,
     damaged,
@@ -25,7 +24,7 @@ from tests.learning.data.stand_ins import (
     tarred,
 )
 
-MEMBERS = [member for member, _ in REGISTRY["cifar10"].files[0].members]
+MEMBERS = [member for member, _ in SETS["cifar10"].files[0].members]
 TRAIN, TEST = MEMBERS[:5], MEMBERS[5]
 
 
@@ -130,7 +129,8 @@ def pictures(home: Path, num_per_class: int = 2) -> Path:
 
 @pytest.mark.parametrize("num_kept", [None, 1])
 def test_pictures_come_class_by_class_in_the_order_of_their_names(tmp_path, num_kept):
-    result = read_folder(pictures(tmp_path), num_per_class=2, num_kept=num_kept)
+    pictures(tmp_path / "train")
+    result = read_folder(tmp_path, "train", num_per_class=2, num_kept=num_kept)
 
     expected = [(label, number) for label in range(10) for number in range(num_kept or 2)]
     assert result.labels.tolist() == [label for label, _ in expected]
@@ -143,17 +143,17 @@ def test_pictures_come_class_by_class_in_the_order_of_their_names(tmp_path, num_
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        ("ship", None, "ship is no folder; .* one per class"),
-        ("frog/1.png", None, r"frog: 1 pictures \(JPEG or PNG\), CIFAR-10 has 2"),
+        ("ship", None, "0 pictures of ship in train, CIFAR-10 has 2"),
+        ("frog/1.png", None, "1 pictures of frog in train, CIFAR-10 has 2"),
         ("cat/0.png", picture((0, 0, 0), (32, 31)), "32 x 31 pixels in mode RGB, .* 32 x 32 in R"),
         ("cat/0.png", picture((3, 0, 255), (32, 32))[:60], r"cat/0\.png: no readable picture"),
     ],
 )
 def test_a_folder_that_is_not_the_set_is_told(tmp_path, name, change, message):
-    damaged(pictures(tmp_path) / name, change)
+    damaged(pictures(tmp_path / "train") / name, change)
 
     with pytest.raises(DataError, match=message):
-        read_folder(tmp_path, num_per_class=2)
+        read_folder(tmp_path, "train", num_per_class=2)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_unpacked_files_come_before_pictures_in_the_same_or_a_later_folder(
     if are_files_read:
         assert len(load(None, published[1]).train_labels) == 20
     else:
-        with pytest.raises(DataError, match=r"train/airplane: 2 pictures .*, CIFAR-10 has 5000"):
+        with pytest.raises(DataError, match="2 pictures of airplane in train, CIFAR-10 has 5000"):
             load(None, published[1])
 
 
@@ -183,7 +183,7 @@ def test_unpacked_files_come_before_pictures_in_the_same_or_a_later_folder(
 def test_the_real_pictures_are_balanced_and_have_the_published_mean(real_data, tmp_path):
     with tarfile.open(real_data("cifar10-jpeg") / "cifar10-jpeg.tar.xz") as tar:
         tar.extractall(tmp_path, filter="data")
-    data = load(tmp_path, dict(REGISTRY))
+    data = load(tmp_path, dict(SETS))
 
     assert data.train_inputs.shape == (50_000, 3, 32, 32)
     assert np.bincount(data.train_labels).tolist() == [5_000] * 10

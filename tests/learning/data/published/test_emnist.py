@@ -7,7 +7,7 @@ import pytest
 
 from fleetsim.errors import DataError
 from fleetsim.learning.data.dataset import Dataset
-from fleetsim.learning.data.published.emnist import (
+from fleetsim.learning.data.published.mnist import (
     EmnistSettings,
     Split,
     file_names,

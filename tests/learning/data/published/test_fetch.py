@@ -14,10 +14,9 @@ from typing import Any
 import pytest
 
 from fleetsim.errors import DataError
-from fleetsim.learning.data.loading import REGISTRY
+from fleetsim.learning.data.dataset_kind import SETS, RemoteFile, RemoteSet
 from fleetsim.learning.data.published import fetch as module
 from fleetsim.learning.data.published.fetch import cache_folder, fetch, find_files
-from fleetsim.learning.data.remote_set import RemoteFile, RemoteSet
 
 CONTENT = bytes(range(256)) * 1000
 PACKED = gzip.compress(CONTENT, mtime=0)
@@ -248,7 +247,7 @@ def test_a_local_file_packed_or_not_is_taken_by_its_checksum(tmp_path: Path, nam
 def test_a_set_that_nobody_registered_is_told_with_those_that_are() -> None:
     message = r"'mnits' cannot be fetched; known are .*, fashion-mnist, mnist.* mean 'mnist'"
     with pytest.raises(DataError, match=message):
-        fetch("mnits", progress=False, registry=REGISTRY)
+        fetch("mnits", progress=False, registry=SETS)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="XDG folders are Linux's")

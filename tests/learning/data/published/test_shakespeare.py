@@ -7,7 +7,7 @@ from fleetsim.contracts import IntArray
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.data.loading import load_dataset
-from fleetsim.learning.data.published.shakespeare import (
+from fleetsim.learning.data.published.texts import (
     ALPHABET,
     ARCHIVE,
     ShakespeareSettings,

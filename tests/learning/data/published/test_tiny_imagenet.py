@@ -6,9 +6,8 @@ import pytest
 
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.learning.data.dataset import Dataset
-from fleetsim.learning.data.loading import REGISTRY
-from fleetsim.learning.data.published.tiny_imagenet import TinyImageNetSettings, annotated
-from fleetsim.learning.data.remote_set import RemoteSet
+from fleetsim.learning.data.dataset_kind import SETS, RemoteSet
+from fleetsim.learning.data.published.zipped_pictures import TinyImageNetSettings, annotated
 from tests.learning.data.stand_ins import (
     Published,
     load_stand_in,
@@ -85,22 +84,22 @@ def test_classes_are_numbered_by_their_ids_and_the_validation_part_is_for_testin
     assert greys(data.test_inputs) == pytest.approx([10, 11, 110, 111], abs=1)
     assert few.train_labels.tolist() == [0, 0, 1, 1]
     assert greys(few.test_inputs) == pytest.approx([10, 110], abs=1)
-    with pytest.raises(ScenarioError, match=r"800 pictures need 4 of each class, .* 3 of one"):
+    with pytest.raises(ScenarioError, match=r"need 4 of each class, .* has 3 of n0"):
         load(*published, train_samples=800)
 
 
 def test_unpacked_folders_are_counted_and_archives_verified(tmp_path):
     placed(tmp_path, {ARCHIVE: b""})
     with pytest.raises(DataError, match=r"200\.zip: not the published .* SHA-256 6198c8ae"):
-        load(tmp_path, dict(REGISTRY))
+        load(tmp_path, dict(SETS))
     (tmp_path / ARCHIVE).unlink()
     placed(tmp_path / TOP, contents())
     with pytest.raises(DataError, match="2 classes, Tiny ImageNet has 200"):
-        load(tmp_path, dict(REGISTRY))
+        load(tmp_path, dict(SETS))
     ids = "\n".join(f"n{number:08}" for number in range(200))
     placed(tmp_path / TOP, {"wnids.txt": ids.encode()})
     with pytest.raises(DataError, match="0 pictures of n00000000 in train, Tiny ImageNet has 500"):
-        load(tmp_path, dict(REGISTRY))
+        load(tmp_path, dict(SETS))
 
 
 GREY = f"train/{CLASSES[0]}/images/{CLASSES[0]}_1.JPEG"

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.learning.data.dataset import Dataset
-from fleetsim.learning.data.published.wikitext import (
+from fleetsim.learning.data.published.texts import (
     ByteSettings,
     WikiText2Settings,
     WordSettings,

@@ -23,8 +23,7 @@ from fleetsim.learning.models.settings import (
     ShuffleNetV2Settings,
     TwoNNSettings,
 )
-from fleetsim.user.flop.operation_flop import counted_passes
-from fleetsim.user.models.user_cost import counted_cost
+from fleetsim.user.models.user_cost import counted_cost, counted_passes
 from tests.learning.given_networks import VECTORS
 
 

@@ -11,8 +11,7 @@ from torch.nn.functional import cross_entropy
 from torch.nn.utils import parametrize
 from torch.utils.flop_counter import FlopCounterMode
 
-from fleetsim.user.flop.operation_flop import counted_passes
-from fleetsim.user.models.user_cost import counted_cost
+from fleetsim.user.models.user_cost import counted_cost, counted_passes
 from tests.learning.given_networks import VECTORS
 
 TEXT = torch.zeros(1, 7, dtype=torch.int64)

@@ -1,24 +1,84 @@
-"""Synthetic(alpha, beta): generated users whose models and inputs differ by a stated amount.
+"""Data sets without files: digits of scikit-learn, generated users, and shapes without data.
 
-The equations of both processes, their sources and their differences are in docs/data.md:
+`synthetic` is Synthetic(alpha, beta): users whose models and inputs differ by a stated amount. The
+equations of both processes, their sources and their differences are in docs/data.md:
 Synthetic(alpha, beta) of Li et al., MLSys 2020, as in its released code, which passes alpha and
 beta as standard deviations, and LEAF's process (`process: leaf`). The covariance of the inputs
 holds variances. Of the users of Li et al. the largest of 100,000 has about 280,000 samples.
+
+`blank` has only shapes and sizes, for runs that do not train: fleets of a hundred thousand clients
+are simulated for their seconds and joules, and no data set is that large. The clients' sizes have
+the heavy tail of federated data sets. They are log-normal,
+n_k = max(minimum, floor(median * exp(sigma * z_k))) with z_k standard normal.
 """
 
+import functools
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
 from annotated_types import Ge, Le
 from numpy.typing import NDArray
-from pydantic import model_validator
+from pydantic import AfterValidator, Field, model_validator
 
+from fleetsim import rng
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.data.dataset_kind import DatasetKind
 from fleetsim.rng import stream
+from fleetsim.schema.ranges import Samples
+from fleetsim.settings import Settings
+
+_NUM_CLASSES = 10
+_PIXEL_MAX = 16.0
+_TEST_DIVISOR = 5
+_SPLIT_SEED = 0
+
+
+class DigitsSettings(DatasetKind):
+    """1,797 real handwritten digits of 8 x 8 pixels that come with scikit-learn: no download."""
+
+    imports_library: ClassVar[bool] = True
+    training_samples: ClassVar[int | None] = 1_438
+    natural_clients: ClassVar[int | None] = 0
+    labels: ClassVar[int | None] = _NUM_CLASSES
+
+    kind: Literal["digits"] = "digits"
+
+    def load(self, *, seed: int, num_clients: int) -> Dataset:
+        """Return four fifths of each class to train on, the others to test: 1,438 + 359 images.
+
+        The split has an address without the scenario's seed, so that all runs on digits test on
+        the same images.
+        """
+        inputs, labels = _digits()
+        is_test = np.zeros(len(labels), dtype=np.bool_)
+        for label in range(_NUM_CLASSES):
+            members = np.flatnonzero(labels == label)
+            shuffled = stream(_SPLIT_SEED, "data/digits-split", label).permutation(members)
+            is_test[shuffled[: round(len(members) / _TEST_DIVISOR)]] = True
+        return Dataset(
+            name=self.kind,
+            train_inputs=inputs[~is_test],
+            train_labels=labels[~is_test],
+            test_inputs=inputs[is_test],
+            test_labels=labels[is_test],
+            num_classes=_NUM_CLASSES,
+        )
+
+
+@functools.cache
+def _digits() -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Return all images [1797, 1, 8, 8] and their labels, read once for the runs of a process."""
+    # Importing scikit-learn takes over a second, and only this data set needs it.
+    from sklearn.datasets import load_digits  # noqa: PLC0415
+
+    bunch = load_digits()
+    inputs = (bunch.images[:, None] / _PIXEL_MAX).astype(np.float32)
+    return inputs, bunch.target.astype(np.int64)
+
 
 _LOG_MEAN, _LOG_STD = 4.0, 2.0
 _LOGITS_AT_ONCE = 1 << 24
@@ -148,3 +208,40 @@ def _inputs(draws: np.random.Generator, mean: FloatArray, num_samples: int) -> N
     std = np.arange(1, mean.size + 1) ** (-_DECAY / 2)
     noise = draws.standard_normal((num_samples, mean.size))
     return (mean + std * noise).astype(np.float32)
+
+
+_MAX_SAMPLE_VALUES = 100_000_000
+
+
+def _in_memory(shape: tuple[int, ...]) -> tuple[int, ...]:
+    if math.prod(shape) > _MAX_SAMPLE_VALUES:
+        raise ValueError(f"one sample must hold at most {_MAX_SAMPLE_VALUES} numbers")
+    return shape
+
+
+_Shape = Annotated[tuple[Samples, ...], Field(min_length=1), AfterValidator(_in_memory)]
+
+
+class BlankSettings(Settings):
+    """No data, only shapes and sizes; for runs without training."""
+
+    kind: Literal["blank"] = "blank"
+    input_shape: _Shape = (1, 28, 28)
+    """Shape of one sample, as the model sees it."""
+    num_classes: Annotated[int, Field(ge=2, le=1_000_000)] = 10
+    """Number of classes, as the network sees it."""
+    median_samples: Annotated[int, Field(ge=1, le=1_000_000_000)] = 200
+    """Training samples of the median client."""
+    # Nine deviations above the largest median still fit into 64 bit.
+    sigma: Annotated[float, Field(ge=0.0, le=2.5)] = 0.8
+    """Standard deviation of the logarithm of the clients' sizes."""
+    min_samples: Annotated[int, Field(ge=1, le=1_000_000_000)] = 10
+    """Training samples of the smallest client."""
+
+
+def blank_sizes(settings: BlankSettings, *, seed: int, num_clients: int) -> IntArray:
+    """Return the training samples of every client [N]; that of client k does not depend on N."""
+    draw = rng.stream(seed, "blank-sizes").standard_normal(num_clients)
+    sizes = np.floor(settings.median_samples * np.exp(settings.sigma * draw))
+    at_least: IntArray = np.maximum(sizes, settings.min_samples).astype(np.int64)
+    return at_least

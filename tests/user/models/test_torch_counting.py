@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from fleetsim.user.flop.torch_counting import counting
+from fleetsim.user.models.counted_operations import counting
 
 
 def _train_step(module, inputs, learning_rate=0.1):

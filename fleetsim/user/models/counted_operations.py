@@ -1,16 +1,29 @@
-"""Operations of torch by their arithmetic: products that count, free ones, and unknown ones.
+"""Operations of torch by their arithmetic, and the FLOP of one call, counted as torch computes it.
 
 As for fleetsim's own networks, FLOP are those of matrix products and convolutions alone, 2 per
 multiply-add (docs/models/learning.md). Torch's counter has their formulas. It takes every operation
-that it does not know as free; here the free ones are listed, so that a product in an operation that
-nobody has a formula for is an error instead of 0.
+that it does not know as free; here `free_operations.toml` lists the free ones, so that a product in
+an operation that nobody has a formula for is an error instead of 0.
+
+`counting` counts a call by these formulas and adds launches. It takes what it does not know apart
+into operations that it does. A call's batches are the outermost forward passes of its modules;
+hooks count them and the parameters that optimizers update.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib import resources
 from math import prod
 from typing import Any
 
 import torch
+from torch import nn
+from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from fleetsim.contracts import CountedWork
 
 _aten = torch.ops.aten
 
@@ -21,70 +34,9 @@ _FREE_TAGS = tuple(
 )
 """Torch's own marks of operations on one element at a time, of sums, and of copied views."""
 
-_FREE_BY_SUBJECT = {
-    "memory: making, copying and reading of tensors": """
-        _assert_async _assert_tensor_metadata _local_scalar_dense _reshape_alias _reshape_copy
-        _resize_output_ _to_copy _unsafe_index _unsafe_index_put _unsafe_view alias_copy arange
-        as_strided as_strided_ as_strided_copy cat clone constant_pad_nd contiguous copy copy_
-        detach diag_embed diagonal_copy empty empty_like empty_permuted empty_strided eye fill
-        fill_ flip full full_like index index_add index_copy index_fill index_put index_put_
-        index_select item lift lift_fresh lift_fresh_copy linspace logspace masked_fill
-        masked_fill_ masked_scatter masked_scatter_ masked_select narrow_copy new_empty
-        new_empty_strided new_full new_ones new_zeros nonzero nonzero_static ones ones_like pad
-        reflection_pad1d reflection_pad2d reflection_pad3d repeat repeat_interleave
-        replication_pad1d replication_pad2d replication_pad3d resize_ roll rot90 scalar_tensor
-        scatter scatter_ scatter_add scatter_add_ scatter_reduce select_scatter set_
-        slice_scatter split_copy squeeze_ stack t_ take tensor_split to transpose_ tril tril_
-        tril_indices triu triu_ triu_indices unbind_copy unfold_copy unsafe_chunk unsafe_split
-        unsafe_split_with_sizes unsqueeze_ where zero zero_ zeros zeros_like
-    """,
-    "lookup": """
-        _embedding_bag _embedding_bag_forward_only bucketize embedding embedding_bag
-        embedding_renorm_ gather one_hot searchsorted
-    """,
-    "activations that are not marked as pointwise, and softmax": """
-        _log_softmax _prelu_kernel _safe_softmax _softmax celu elu glu hardsigmoid hardsigmoid_
-        hardswish hardswish_ hardtanh hardtanh_ leaky_relu leaky_relu_ log_sigmoid_forward logit
-        prelu rrelu_with_noise rrelu_with_noise_functional selu softplus softshrink
-    """,
-    "normalisation": """
-        _batch_norm_no_update _batch_norm_with_update _batch_norm_impl_index _fused_rms_norm
-        _native_batch_norm_legit _native_batch_norm_legit_no_training
-        _native_batch_norm_legit_functional _weight_norm_interface batch_norm_update_stats
-        cudnn_batch_norm linalg_vector_norm native_batch_norm native_group_norm
-        native_layer_norm norm renorm
-    """,
-    "pooling, resizing and moving of pixels": """
-        _adaptive_avg_pool2d _adaptive_avg_pool3d _upsample_bicubic2d_aa _upsample_bilinear2d_aa
-        _upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact3d
-        adaptive_avg_pool1d adaptive_max_pool2d adaptive_max_pool3d avg_pool1d avg_pool2d
-        avg_pool3d channel_shuffle col2im fractional_max_pool2d fractional_max_pool3d im2col
-        max_pool1d max_pool2d_with_indices max_pool3d_with_indices max_unpool2d max_unpool3d
-        mkldnn_max_pool2d pixel_shuffle pixel_unshuffle upsample_bicubic2d upsample_bilinear2d
-        upsample_linear1d upsample_nearest1d upsample_nearest2d upsample_nearest3d
-        upsample_trilinear3d
-    """,
-    "sums, extremes and order": """
-        _is_all_true aminmax argmax argmin argsort bincount count_nonzero cummax cummin cumprod
-        cumsum cumsum_ equal histc kthvalue logcumsumexp logsumexp max mean median min mode
-        sort std std_mean sum topk trace unique_consecutive unique_dim var
-        var_mean
-    """,
-    "random draws": """
-        bernoulli bernoulli_ binomial cauchy_ dropout dropout_ exponential_ geometric_
-        log_normal_ native_dropout multinomial normal normal_ poisson rand rand_like randint
-        randint_like randn randn_like random_ randperm uniform_
-    """,
-    "losses": """
-        binary_cross_entropy binary_cross_entropy_with_logits huber_loss mse_loss
-        nll_loss_forward nll_loss2d_forward smooth_l1_loss
-    """,
-    "gates of a recurrent cell after its products": """
-        _thnn_fused_gru_cell _thnn_fused_lstm_cell
-    """,
-}
+_NAMED = resources.files("fleetsim.user.models").joinpath("free_operations.toml").read_text("utf-8")
+_FREE = frozenset(name for names in tomllib.loads(_NAMED).values() for name in names.split())
 """Names of operations without a mark that multiply no matrices."""
-_FREE = frozenset(name for names in _FREE_BY_SUBJECT.values() for name in names.split())
 
 Formula = Callable[..., int]
 
@@ -209,3 +161,75 @@ def num_gradients(operation: Any, args: Sequence[Any]) -> int:
     """
     first = 1 if operation._overloadpacket in _WITH_ADDEND else 0
     return sum(bool(factor.requires_grad) for factor in args[first : first + 2])
+
+
+class TorchCount(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Counter of the operations within its block."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.flop: Counter[str] = Counter()
+        self.launches = 0
+        self.batches = 0
+        self.updated_parameters = 0
+        self._depth = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Compute an operation and count it."""
+        kwargs = kwargs or {}
+        is_known = has_formula(func)
+        if not is_known and func is not torch.ops.prim.device.default:
+            with self:
+                parts = func.decompose(*args, **kwargs)
+            if parts is not NotImplemented:
+                return parts
+        out = func(*args, **kwargs)
+        if is_known and (counted := product(func, args, kwargs, out)) is not None:
+            kind, flop = counted
+            self.flop[kind] += flop
+            is_backward = func._overloadpacket is torch.ops.aten.convolution_backward
+            # Both gradients are one call: of the inputs, where they are requested, and the weights.
+            self.launches += int(sum(args[10][:2])) if is_backward else 1
+        return out
+
+    def work(self, num_samples: int) -> CountedWork:
+        """Return what was counted, for a call on so many samples."""
+        return CountedWork(
+            flop=tuple(sorted((kind, float(flop)) for kind, flop in self.flop.items() if flop)),
+            batches=max(self.batches, 1),
+            launches=self.launches,
+            updated_parameters=self.updated_parameters,
+            num_samples=num_samples,
+        )
+
+    def _enter_module(self, *_: Any) -> None:
+        self.batches += self._depth == 0
+        self._depth += 1
+
+    def _leave_module(self, *_: Any) -> None:
+        self._depth -= 1
+
+    def _after_step(self, optimizer: Optimizer, *_: Any) -> None:
+        self.updated_parameters += sum(
+            parameter.numel()
+            for group in optimizer.param_groups
+            for parameter in group["params"]
+            if parameter.grad is not None
+        )
+
+
+@contextmanager
+def counting() -> Iterator[TorchCount]:
+    """Count all that torch computes in this thread within the block."""
+    count = TorchCount()
+    hooks = [
+        nn.modules.module.register_module_forward_pre_hook(count._enter_module),
+        nn.modules.module.register_module_forward_hook(count._leave_module, always_call=True),
+        register_optimizer_step_post_hook(count._after_step),
+    ]
+    try:
+        with count:
+            yield count
+    finally:
+        for hook in hooks:
+            hook.remove()

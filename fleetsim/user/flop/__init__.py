@@ -1,6 +1,0 @@
-"""FLOP of code of the user's own, from torch's formulas.
-
-- `counted_operations`: Operations of torch by their arithmetic.
-- `operation_flop`: FLOP of a network of the user's own, by its layers and by torch's operations.
-- `torch_counting`: FLOP of one call, counted by operation class while torch computes it.
-"""
