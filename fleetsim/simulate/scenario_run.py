@@ -9,6 +9,7 @@ from fleetsim.engine.servers.parts import Parts
 from fleetsim.engine.servers.server import Server
 from fleetsim.engine.servers.synchronous import SynchronousServer
 from fleetsim.fleet.population import build_fleet
+from fleetsim.host import paths
 from fleetsim.host.numerics import OneBlasThread
 from fleetsim.host.termination import terminable
 from fleetsim.host.turns import Environment, turn
@@ -65,6 +66,9 @@ def run(scenario: Scenario, settings: RunSettings) -> Run:
         torch_device=settings.torch_device,
         workers=settings.workers,
         prefetched=settings.reading,
+        results_cache=None
+        if settings.results_cache is None
+        else paths.local(settings.results_cache),
     )
     platform = PlatformRecord.of(prepared.platform, prepared.forms)
     # Like the selector, before the folder is created: a plug-in may refuse to be made.

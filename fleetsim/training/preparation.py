@@ -1,6 +1,7 @@
 """Preparation of a scenario's learning task: data, partition, model and trainer."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from fleetsim.learning.models.paper_cost import CostSettings, refuse_training
 from fleetsim.learning.models.user_model_kind import UserModelKind
 from fleetsim.quoting import quoted
 from fleetsim.training.prepared_task import UNTRAINED, PreparedTask, TaskRequest
+from fleetsim.training.results_store import ResultsStore, context_of
 from fleetsim.training.scenario_loss import check_scenario_loss, trainer_for_loss
 from fleetsim.training.settings import TrainerKind, TrainerSettings
 from fleetsim.training.task_samples import TaskSamples, samples_of_task
@@ -39,11 +41,13 @@ def prepare_task(
     torch_device: str,
     workers: int | None,
     prefetched: Prefetch | None = None,
+    results_cache: Path | None = None,
 ) -> PreparedTask:
     """Load and split the data, build the model and choose the trainer.
 
     Without `train`, results have no loss and no accuracy. `workers` processes train, this one
     included; None: one for every core. `prefetched` is the task's data set if reading has begun.
+    `results_cache` is a folder of results of training, in which known ones are found.
 
     Raises:
         ScenarioError: the task cannot be prepared from these settings, or not on this machine.
@@ -110,7 +114,17 @@ def prepare_task(
             torch_device=torch_device,
             **options,
         )
-        trainer, forms = DataTrainer(kernel, workers=workers), kernel.forms()
+        forms = kernel.forms()
+        store = None
+        # Code of the user's own may follow from files and objects that nothing here can name.
+        parts = (task.model, task.local.loss, task.local.algorithm)
+        is_users = any(not type(each).__module__.startswith("fleetsim.learning.") for each in parts)
+        if results_cache is not None and not (is_users or is_accessed):
+            platform = resolve(torch_device=torch_device)
+            facts = {"kernel": of_kind.__name__, "forms": forms, "platform": platform}
+            settings = {"task": _settings_of(request), "seed": seed, **facts, "frozen": frozen}
+            store = ResultsStore(results_cache, context_of(settings, samples.data))
+        trainer = DataTrainer(kernel, workers=workers, store=store)
     return PreparedTask(
         num_samples=samples.num_samples,
         num_evaluated=samples.num_evaluated,
@@ -131,6 +145,16 @@ def prepare_task(
         weights_text=text,
         algorithm=algorithm,
     )
+
+
+def _settings_of(request: TaskRequest) -> dict[str, Any]:
+    """Return the settings that results follow from, beside the samples."""
+    task = request.task
+    return {
+        "model": task.model.model_dump(mode="json"),
+        "local": task.local.model_dump(mode="json"),
+        "trainer": request.trainer.model_dump(mode="json"),
+    }
 
 
 def _serial(requested: TrainerSettings) -> TrainerSettings:

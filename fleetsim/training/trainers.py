@@ -6,14 +6,17 @@ A job is a pure function of its arguments, so a trainer may compute it at any mo
 """
 
 import multiprocessing
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from fleetsim.contracts import Evaluation, IntArray, Job, JobResult, Parameters, WorkKind
 from fleetsim.errors import ScenarioError
 from fleetsim.kernels.base import Kernel, ServerSet
+from fleetsim.training.results_store import ResultsStore
 from fleetsim.training.worker_pool import Pool, usable_cores
 
 
@@ -73,11 +76,30 @@ class PendingJobs(ABC):
         """Return the results of jobs, in their order."""
 
 
+class _Plan(NamedTuple):
+    """Jobs to compute by chunk."""
+
+    chunks: list[list[int]]
+    """Jobs of each chunk, by index."""
+    of_chunks: list[list[Job]]
+    found: list[list[JobResult] | None]
+    """Stored results of each chunk; None: to be computed."""
+
+    @property
+    def missing(self) -> list[list[Job]]:
+        """Chunks without stored results."""
+        return [jobs for jobs, found in zip(self.of_chunks, self.found, strict=True) if not found]
+
+
 class DataTrainer(PendingJobs):
     """Trainer on real data; it counts the SGD steps that were computed, `num_steps`."""
 
-    def __init__(self, kernel: Kernel, *, workers: int | None = 1) -> None:
+    def __init__(
+        self, kernel: Kernel, *, workers: int | None = 1, store: ResultsStore | None = None
+    ) -> None:
         """Build it for so many processes, this one included, which changes the time alone.
+
+        So does a store, in which results that are known are found.
 
         None: one for every core that this process may use; this one alone with a cuda device, and
         in a daemon, which may start none.
@@ -103,6 +125,8 @@ class DataTrainer(PendingJobs):
             workers = 1
         self._kernel = kernel
         self._pool = Pool(kernel, usable_cores() if workers is None else workers)
+        self.store = store
+        self._begun: _Plan | None = None
         self.num_steps = 0
 
     def evaluate(self, parameters: Parameters) -> Evaluation:
@@ -116,16 +140,63 @@ class DataTrainer(PendingJobs):
         return self._evaluate(parameters, "validation")
 
     def _evaluate(self, parameters: Parameters, server_set: ServerSet) -> Evaluation:
-        losses, hits = self._pool.evaluate(parameters, server_set)
-        return Evaluation(accuracy=float(hits.mean()), loss=float(losses.mean(dtype=np.float64)))
+        def compute() -> Evaluation:
+            losses, hits = self._pool.evaluate(parameters, server_set)
+            loss = float(losses.mean(dtype=np.float64))
+            return Evaluation(accuracy=float(hits.mean()), loss=loss)
+
+        if self.store is None:
+            return compute()
+        return self.store.evaluation(parameters, server_set, compute)
 
     def _begin(self, jobs: Sequence[Job]) -> None:
-        self._pool.begin(jobs)
+        if jobs and (self.store is None or self._pool.workers > 1):
+            self._begun = self._planned(jobs)
+            self._pool.begin(self._begun.missing)
 
     def _compute(self, jobs: Sequence[Job]) -> list[JobResult]:
-        results = self._pool.compute(jobs)
+        if not jobs:
+            return []
+        plan, self._begun = self._begun or self._planned(jobs), None
         self.num_steps += sum(map(self._kernel.num_steps, jobs))
-        return results
+        results: list[JobResult | None] = [None] * len(jobs)
+        for chunk, of_chunk in zip(plan.chunks, self._of_chunks(plan), strict=True):
+            for index, result in zip(chunk, of_chunk, strict=True):
+                results[index] = result
+        return [result for result in results if result is not None]
+
+    def _planned(self, jobs: Sequence[Job]) -> _Plan:
+        """Return the chunks of jobs, and the results that are stored."""
+        chunks = self._kernel.chunks(jobs)
+        of_chunks = [[jobs[i] for i in chunk] for chunk in chunks]
+        # One process looks them up one by one, so that several runs share the work.
+        store = self.store if self._pool.workers > 1 else None
+        found = [None if store is None else store.found(each) for each in of_chunks]
+        return _Plan(chunks, of_chunks, found)
+
+    def _of_chunks(self, plan: _Plan) -> list[list[JobResult]]:
+        """Return the results of all chunks of a plan."""
+        if self.store is None:
+            return self._pool.compute(plan.of_chunks)
+        if self._pool.workers > 1:
+            begun_s = time.perf_counter()
+            computed = self._pool.compute(plan.missing)
+            each_s = (time.perf_counter() - begun_s) / max(len(computed), 1)
+            for jobs, results in zip(plan.missing, computed, strict=True):
+                self.store.keep(jobs, results, each_s)
+            rest = iter(computed)
+            return [next(rest) if results is None else results for results in plan.found]
+        # Chunks that other runs compute at present are left for the end.
+        every = [self._found_or_computed(jobs, waits=False) for jobs in plan.of_chunks]
+        late = [
+            self._found_or_computed(jobs, waits=True) if results is None else results
+            for jobs, results in zip(plan.of_chunks, every, strict=True)
+        ]
+        return [results for results in late if results is not None]
+
+    def _found_or_computed(self, jobs: list[Job], *, waits: bool) -> list[JobResult] | None:
+        assert self.store is not None
+        return self.store.results(jobs, lambda: self._pool.compute([jobs])[0], waits=waits)
 
 
 class NullTrainer(PendingJobs):

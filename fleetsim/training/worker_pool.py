@@ -38,7 +38,7 @@ class _Begun:
     """Chunks that this process has yet to compute."""
     num_helpers: int
     order: list[int]
-    """Jobs by index in the order of the answers: of this process, then of every helper."""
+    """Chunks by index in the order of the answers: of this process, then of every helper."""
 
 
 class Pool:
@@ -53,37 +53,38 @@ class Pool:
             raise ValueError(f"workers must be at least 1, got {workers}")
         self._kernel = kernel
         self._sizes: list[int] = kernel.num_samples.tolist()  # Python numbers: read one at a time
-        self._workers = workers
+        self.workers = workers
+        """Number of processes, this one included."""
         self._helpers = Helpers(kernel)
         self._begun: _Begun | None = None
 
-    def begin(self, jobs: Sequence[Job]) -> None:
-        """Let the helpers begin jobs that `compute` will be called with next."""
-        if len(jobs) == 0:
+    def begin(self, of_chunks: Sequence[list[Job]]) -> None:
+        """Let the helpers begin chunks of jobs that `compute` will be called with next."""
+        if len(of_chunks) == 0:
             return
-        chunks = self._kernel.chunks(jobs)
-        of_chunks = [[jobs[i] for i in chunk] for chunk in chunks]
-        shares = _assign(list(map(self._load, of_chunks)), self._workers)
+        shares = _assign(list(map(self._load, of_chunks)), self.workers)
         calls = [[of_chunks[c] for c in share] for share in shares]
         self._request("compute", calls[1:])
-        order = [i for share in shares for c in share for i in chunks[c]]
-        self._begun = _Begun(list(jobs), calls[0], len(shares) - 1, order)
+        order = [c for share in shares for c in share]
+        jobs = [job for chunk in of_chunks for job in chunk]
+        self._begun = _Begun(jobs, calls[0], len(shares) - 1, order)
 
-    def compute(self, jobs: Sequence[Job]) -> list[JobResult]:
-        """Return the results of jobs, in their order; ValueError: other jobs were begun."""
+    def compute(self, of_chunks: Sequence[list[Job]]) -> list[list[JobResult]]:
+        """Return the results of chunks, in their order; ValueError: other jobs were begun."""
         if self._begun is None:
-            self.begin(jobs)
+            self.begin(of_chunks)
         begun, self._begun = self._begun, None
         if begun is None:
             return []
+        jobs = [job for chunk in of_chunks for job in chunk]
         if len(begun.jobs) != len(jobs) or any(map(operator.is_not, begun.jobs, jobs)):
             # Their replies would be read as those of the next calls.
             self._helpers.end()
             raise ValueError("other jobs were begun than are requested")
         answers = self._gather("compute", begun.here, begun.num_helpers)
-        flat = [one for answer in answers for chunk in answer for one in chunk]
-        in_order = sorted(zip(begun.order, flat, strict=True), key=operator.itemgetter(0))
-        return [result for _, result in in_order]
+        every = [chunk for answer in answers for chunk in answer]
+        in_order = sorted(zip(begun.order, every, strict=True), key=operator.itemgetter(0))
+        return [results for _, results in in_order]
 
     def evaluate(
         self, parameters: Parameters, server_set: ServerSet
@@ -92,7 +93,7 @@ class Pool:
         num_samples = self._kernel.num_server_samples(server_set)
         num_chunks = -(-num_samples // CHUNK)
         calls = []
-        for share in np.array_split(np.arange(num_chunks), min(self._workers, num_chunks)):
+        for share in np.array_split(np.arange(num_chunks), min(self.workers, num_chunks)):
             stop = min(num_samples, (int(share[-1]) + 1) * CHUNK)
             calls.append([(parameters, server_set, int(share[0]) * CHUNK, stop)])
         self._request("evaluate", calls[1:])
