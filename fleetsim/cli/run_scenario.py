@@ -76,6 +76,9 @@ def run(
             help="Tell every round to tensorboard, mlflow or wandb; repeatable.",
         ),
     ] = None,
+    results_cache: Annotated[
+        Path | None, typer.Option(metavar="DIR", help=help_of("results_cache"))
+    ] = None,
     no_report: NoReportOption = False,
 ) -> None:
     """Run a scenario and report on it."""
@@ -107,6 +110,7 @@ def run(
                 on_progress=on_progress,
                 on_note=note,
                 reading=reading,
+                results_cache=results_cache,
                 trackers=trackers,
             )
     finish(done, writes_report=not no_report)

@@ -80,6 +80,13 @@ def run(
             max=_MAX_TIMEOUT_S,
         ),
     ] = None,
+    no_results_cache: Annotated[
+        bool,
+        typer.Option(
+            "--no-results-cache",
+            help="Compute all training anew, and keep none of it in HOME/results-cache.",
+        ),
+    ] = False,
     run_reports: Annotated[
         bool, typer.Option("--run-reports", help="Write the report of every new run, too.")
     ] = False,
@@ -100,7 +107,7 @@ def run(
             "--jobs counts processes of this machine; leave it out with --dask"
         )
     loaded = _load(study, set_, plugin)
-    store = RunStore(home)
+    store = RunStore(home, caches_results=not no_results_cache)
     backend = _backend(jobs, dask)
     try:
         with watch(console) as watcher:

@@ -36,6 +36,7 @@ from fleetsim.simulate.run_manifest import manifest_of, tracked_run
 from fleetsim.simulate.shortest_tasks import unmet_deadline
 from fleetsim.trackers.following import Following
 from fleetsim.training.preparation import prepare_task
+from fleetsim.training.trainers import DataTrainer
 from fleetsim.user.parts.trackers import trackers_among
 
 
@@ -150,7 +151,7 @@ def run(scenario: Scenario, settings: RunSettings) -> Run:
                 server = SynchronousServer(scenario.server, scenario.stop, parts, state=state)
             begun = tracked_run(scenario, folder, state)
         following.begin(begun)
-        return run_recorded(
+        done = run_recorded(
             server.run,
             server,
             recorder,
@@ -159,3 +160,6 @@ def run(scenario: Scenario, settings: RunSettings) -> Run:
             manifest,
             selector=scenario.server.selector.kind,
         )
+        if isinstance(prepared.trainer, DataTrainer) and prepared.trainer.found_text is not None:
+            on_note(prepared.trainer.found_text)
+        return done

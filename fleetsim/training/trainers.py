@@ -17,7 +17,7 @@ from fleetsim.contracts import Evaluation, IntArray, Job, JobResult, Parameters,
 from fleetsim.errors import ScenarioError
 from fleetsim.kernels.base import Kernel, ServerSet
 from fleetsim.training.results_store import ResultsStore
-from fleetsim.training.worker_pool import Pool, usable_cores
+from fleetsim.training.worker_pool import Pool, in_order, usable_cores
 
 
 class PendingJobs(ABC):
@@ -127,6 +127,8 @@ class DataTrainer(PendingJobs):
         self._pool = Pool(kernel, usable_cores() if workers is None else workers)
         self.store = store
         self._begun: _Plan | None = None
+        self._num_calls = self._num_found = 0
+        """Numbers of `results` with jobs, and of those all of whose jobs were stored."""
         self.num_steps = 0
 
     def evaluate(self, parameters: Parameters) -> Evaluation:
@@ -149,21 +151,33 @@ class DataTrainer(PendingJobs):
             return compute()
         return self.store.evaluation(parameters, server_set, compute)
 
+    @property
+    def found_text(self) -> str | None:
+        """Line that says how much of the training was stored; None without a store."""
+        if self.store is None:
+            return None
+        damaged = f"; {self.store.num_damaged} damaged entries" if self.store.num_damaged else ""
+        return (
+            f"results cache: the training of {self._num_found} of {self._num_calls} rounds was"
+            f" found{damaged}"
+        )
+
     def _begin(self, jobs: Sequence[Job]) -> None:
         if jobs and (self.store is None or self._pool.workers > 1):
             self._begun = self._planned(jobs)
-            self._pool.begin(self._begun.missing)
+            self._pool.begin_chunks(self._begun.missing)
 
     def _compute(self, jobs: Sequence[Job]) -> list[JobResult]:
         if not jobs:
             return []
         plan, self._begun = self._begun or self._planned(jobs), None
         self.num_steps += sum(map(self._kernel.num_steps, jobs))
-        results: list[JobResult | None] = [None] * len(jobs)
-        for chunk, of_chunk in zip(plan.chunks, self._of_chunks(plan), strict=True):
-            for index, result in zip(chunk, of_chunk, strict=True):
-                results[index] = result
-        return [result for result in results if result is not None]
+        self._num_calls += 1
+        before = 0 if self.store is None else self.store.num_computed
+        results = in_order(plan.chunks, self._of_chunks(plan))
+        if self.store is not None and self.store.num_computed == before:
+            self._num_found += 1
+        return results
 
     def _planned(self, jobs: Sequence[Job]) -> _Plan:
         """Return the chunks of jobs, and the results that are stored."""
@@ -177,10 +191,10 @@ class DataTrainer(PendingJobs):
     def _of_chunks(self, plan: _Plan) -> list[list[JobResult]]:
         """Return the results of all chunks of a plan."""
         if self.store is None:
-            return self._pool.compute(plan.of_chunks)
+            return self._pool.compute_chunks(plan.of_chunks)
         if self._pool.workers > 1:
             begun_s = time.perf_counter()
-            computed = self._pool.compute(plan.missing)
+            computed = self._pool.compute_chunks(plan.missing)
             each_s = (time.perf_counter() - begun_s) / max(len(computed), 1)
             for jobs, results in zip(plan.missing, computed, strict=True):
                 self.store.keep(jobs, results, each_s)
@@ -196,7 +210,7 @@ class DataTrainer(PendingJobs):
 
     def _found_or_computed(self, jobs: list[Job], *, waits: bool) -> list[JobResult] | None:
         assert self.store is not None
-        return self.store.results(jobs, lambda: self._pool.compute([jobs])[0], waits=waits)
+        return self.store.results(jobs, lambda: self._pool.compute_chunks([jobs])[0], waits=waits)
 
 
 class NullTrainer(PendingJobs):

@@ -8,7 +8,7 @@ import operator
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,8 @@ from fleetsim.contracts import Job, JobResult, Parameters, WorkKind
 from fleetsim.kernels.base import Kernel, ServerSet
 from fleetsim.learning.local.local_sgd import CHUNK
 from fleetsim.training.helper_processes import Helpers, answered
+
+T = TypeVar("T")
 
 _TRAIN_PASSES = 3
 """Work of one epoch of training in forward passes: forward, backward by inputs and by weights."""
@@ -58,8 +60,18 @@ class Pool:
         self._helpers = Helpers(kernel)
         self._begun: _Begun | None = None
 
-    def begin(self, of_chunks: Sequence[list[Job]]) -> None:
-        """Let the helpers begin chunks of jobs that `compute` will be called with next."""
+    def begin(self, jobs: Sequence[Job]) -> None:
+        """Let the helpers begin jobs that `compute` will be called with next."""
+        self.begin_chunks([[jobs[i] for i in chunk] for chunk in self._kernel.chunks(jobs)])
+
+    def compute(self, jobs: Sequence[Job]) -> list[JobResult]:
+        """Return the results of jobs, in their order; ValueError: other jobs were begun."""
+        chunks = self._kernel.chunks(jobs)
+        computed = self.compute_chunks([[jobs[i] for i in chunk] for chunk in chunks])
+        return in_order(chunks, computed)
+
+    def begin_chunks(self, of_chunks: Sequence[list[Job]]) -> None:
+        """Let the helpers begin chunks that `compute_chunks` will be called with next."""
         if len(of_chunks) == 0:
             return
         shares = _assign(list(map(self._load, of_chunks)), self.workers)
@@ -69,10 +81,10 @@ class Pool:
         jobs = [job for chunk in of_chunks for job in chunk]
         self._begun = _Begun(jobs, calls[0], len(shares) - 1, order)
 
-    def compute(self, of_chunks: Sequence[list[Job]]) -> list[list[JobResult]]:
+    def compute_chunks(self, of_chunks: Sequence[list[Job]]) -> list[list[JobResult]]:
         """Return the results of chunks, in their order; ValueError: other jobs were begun."""
         if self._begun is None:
-            self.begin(of_chunks)
+            self.begin_chunks(of_chunks)
         begun, self._begun = self._begun, None
         if begun is None:
             return []
@@ -83,8 +95,7 @@ class Pool:
             raise ValueError("other jobs were begun than are requested")
         answers = self._gather("compute", begun.here, begun.num_helpers)
         every = [chunk for answer in answers for chunk in answer]
-        in_order = sorted(zip(begun.order, every, strict=True), key=operator.itemgetter(0))
-        return [results for _, results in in_order]
+        return in_order([[index] for index in begun.order], [[each] for each in every])
 
     def evaluate(
         self, parameters: Parameters, server_set: ServerSet
@@ -124,6 +135,16 @@ class Pool:
         with self._helpers.ended_by_faults():
             here = answered(self._kernel, verb, calls)
             return [here, *self._helpers.replies(num_helpers)]
+
+
+def in_order(chunks: Sequence[Sequence[int]], results: Sequence[Sequence[T]]) -> list[T]:
+    """Return the results of chunks of indices in the order of the indices."""
+    pairs = [
+        pair
+        for chunk, of_chunk in zip(chunks, results, strict=True)
+        for pair in zip(chunk, of_chunk, strict=True)
+    ]
+    return [result for _, result in sorted(pairs, key=operator.itemgetter(0))]
 
 
 def _assign(loads: Sequence[int], num_processes: int) -> list[list[int]]:
