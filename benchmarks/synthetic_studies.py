@@ -9,6 +9,7 @@ censoring, all runs end at one cost, which a share of the runs of baseline and a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -16,12 +17,18 @@ import numpy as np
 
 from fleetsim import rng
 from fleetsim.contracts import BoolArray, FloatArray
+from fleetsim.studies.settings import EQUIVALENCE_MARGIN
 from fleetsim.studies.statistics.bootstrap import bca_interval
 from fleetsim.studies.statistics.comparison import ALPHA
 from fleetsim.studies.statistics.paired_costs import restricted_log_ratios
 from fleetsim.studies.statistics.power import seeds_needed
 from fleetsim.studies.statistics.rank_tests import least_p
-from fleetsim.studies.statistics.t_test import t_interval, t_test
+from fleetsim.studies.statistics.t_test import (
+    equivalence_p,
+    mean_and_error,
+    t_interval,
+    t_test,
+)
 from fleetsim.studies.statistics.verdict import holm
 
 NUM_STUDIES = 20_000
@@ -100,6 +107,17 @@ def false_verdicts(law: Law, num_seeds: int, num_studies: int = NUM_STUDIES) -> 
     """Return the share of studies with a verdict other than undecided, for arms without effect."""
     log_ratio = law.log_ratios(num_studies, num_seeds, _draws("null", num_seeds))
     return float(np.mean(np.any(adjusted_p(log_ratio, num_seeds) <= ALPHA, axis=1)))
+
+
+def false_equivalences(law: Law, num_seeds: int, num_studies: int = NUM_STUDIES) -> float:
+    """Return the share of studies in which an arm is said to be equal within the margin.
+
+    The arms' costs differ from the baseline's by the margin, where every such claim is false.
+    """
+    log_ratio = law.log_ratios(num_studies, num_seeds, _draws("equivalence", num_seeds))
+    mean, error = mean_and_error(log_ratio)
+    p = np.vectorize(equivalence_p)(mean, error, num_seeds, EQUIVALENCE_MARGIN)
+    return float(np.mean(np.any(holm(p.T) <= ALPHA, axis=1)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +222,17 @@ NULL_LAWS = {
     "no effect, evaluated every tenth of the median": Law(grid=0.1),
     "no effect, evaluated every half of the median": Law(grid=0.5),
 }
+_MARGIN = math.log1p(EQUIVALENCE_MARGIN)
+AT_THE_MARGIN = {
+    "one arm, noise 0.2": Law((0.0, _MARGIN)),
+    "one arm, noise 0.02": Law((0.0, _MARGIN), noise_std=0.02),
+    "four arms, noise 0.02": Law((0.0, *[_MARGIN] * 4), noise_std=0.02),
+    # Rounding up lowers the ratio; with this effect it is 1.05 again.
+    "one arm, noise 0.02, evaluated every tenth of the median": Law(
+        (0.0, 0.0513), noise_std=0.02, grid=0.1
+    ),
+}
+"""Laws whose arms cost the margin more than the baseline."""
 
 
 CHEAP_ROUNDS = Law((0.0, 0.0), censored=0.2, end_factor=0.6)
@@ -214,6 +243,9 @@ def _rows() -> Iterator[str]:
     yield from _header(f"false verdicts, {NUM_STUDIES:,} studies of 5 arms")
     for name, law in NULL_LAWS.items():
         yield _row(name, [f"{false_verdicts(law, num):.1%}" for num in SEEDS])
+    yield from _header("false verdicts of equivalence, 5 % apart")
+    for name, law in AT_THE_MARGIN.items():
+        yield _row(name, [f"{false_equivalences(law, num):.1%}" for num in SEEDS])
     yield from _header("coverage of t, of BCa")
     for name, law in LAWS.items():
         covered = [coverage(law, num, NUM_STUDIES) for num in SEEDS]

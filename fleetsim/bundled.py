@@ -13,7 +13,15 @@ from fleetsim.host import paths
 from fleetsim.schema.spelling import did_you_mean
 
 Kind = Literal[
-    "devices", "radios", "traces", "scenarios", "studies", "prices", "measurements", "weights"
+    "devices",
+    "radios",
+    "traces",
+    "scenarios",
+    "studies",
+    "searches",
+    "prices",
+    "measurements",
+    "weights",
 ]
 
 _SUFFIX: dict[str, str] = {"traces": "", "weights": ".safetensors"}
@@ -68,9 +76,8 @@ def not_found(kind: Kind, name: str, *, also: Sequence[str] = ()) -> str:
     "no such bundled device or path; did you mean 'pixel-6'?"
     """
     known = [*names(kind), *also]
-    noun = {"prices": "prices", "studies": "study", "weights": "weights"}.get(
-        kind, kind.removesuffix("s")
-    )
+    nouns = {"studies": "study", "searches": "search", "prices": "prices", "weights": "weights"}
+    noun = nouns.get(kind, kind.removesuffix("s"))
     hint = did_you_mean(name, known) or f"; bundled are {_listed(known)}"
     return f"no such bundled {noun} or path{hint}"
 

@@ -2,22 +2,21 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import get_args
 
 from fleetsim import bundled
-from fleetsim.fleet.devices.profile import (
-    DeviceProfile,
-    device_names,
-    load_device,
-    reproduction_names,
-)
+from fleetsim.errors import ScenarioError
+from fleetsim.fleet.devices.profile import device_names, load_device, reproduction_names
 from fleetsim.fleet.traces.network.files import is_net_trace, read_net_trace
 from fleetsim.fleet.traces.usage.files import read_trace
 from fleetsim.learning.data.blank import BlankSettings
 from fleetsim.learning.data.loading import DatasetSettings
+from fleetsim.quoting import quoted
 from fleetsim.scenario import schema
 from fleetsim.schema import strict_yaml
-from fleetsim.schema.explained_keys import explained_keys, of_key
+from fleetsim.schema.explained_keys import ExplainedKey, explained_keys, first_line, of_key
+from fleetsim.schema.spelling import did_you_mean
 from fleetsim.selectors import KINDS
 from fleetsim.selectors.learned_weights import read_weights
 from fleetsim.settings import Settings
@@ -32,42 +31,59 @@ class Listing:
     rows: Sequence[tuple[str, ...]]
     note: str = ""
 
-
-def subject(word: str) -> str | None:
-    """Return the subject that a word names, in the plural or singular; None if there is none."""
-    return next((each for each in SUBJECTS if word in (each, _SINGULAR.get(each, each[:-1]))), None)
+    def records(self) -> list[dict[str, str]]:
+        """Return the rows by column."""
+        return [dict(zip(self.columns, map(str.strip, row), strict=True)) for row in self.rows]
 
 
 def listing(what: str) -> Listing:
     """Return the table of one of `SUBJECTS`."""
-    if what in _KEYS:
-        return _kinds(_KEYS[what])
-    return _titles(what) if what in _TITLED else _LISTINGS[what]()
+    return _LISTINGS[what]()
+
+
+def part(what: str, name: str) -> tuple[str, list[ExplainedKey]]:
+    """Return the meaning of a name of one of `SUBJECTS`, and the settings of one of `KEYS`."""
+    rows = {row[0]: row[1] for row in listing(what).rows}
+    if name not in rows:
+        hint = did_you_mean(name, rows) or f"; there are {', '.join(rows)}"
+        raise ScenarioError(f"{what}: there is no {quoted(name)}{hint}")
+    if what not in KEYS:
+        return rows[name], []
+    key = KEYS[what]
+    of_kind = [each for each in _explained() if f"{key}.kind: {name}" in each.beside]
+    kinds = (each.kinds for each in of_key(_explained(), key) if name in each.kinds)
+    keys = dict.fromkeys(each.key for each in of_kind)
+    return next(kinds)[name], [each for one in keys for each in of_key(of_kind, one)]
+
+
+@cache
+def _explained() -> list[ExplainedKey]:
+    return explained_keys(schema())
 
 
 def _devices() -> Listing:
-    columns: dict[str, Callable[[DeviceProfile], str]] = {
-        "name": lambda profile: profile.name,
-        "kind": lambda profile: profile.kind,
-        "on": lambda profile: profile.compute.backend,
-        "GFLOP/s": lambda profile: f"{profile.compute.conv_flop_per_s / FLOP_PER_GFLOP:7.1f}",
-        "train W": lambda profile: f"{profile.power.train_above_idle_w:7.2f}",
-        "idle W": lambda profile: f"{profile.power.idle_awake_w:6.2f}",
-        "RAM GiB": lambda profile: f"{profile.ram_byte / BYTE_PER_GIB:7.0f}",
-        "battery Wh": lambda profile: (
-            "mains" if profile.battery_j is None else f"{profile.battery_j / S_PER_HOUR:.1f}"
-        ),
-        "inferred": lambda profile: f"{len(profile.inferred)} of {profile.num_figures}",
-    }
-    profiles = [load_device(name) for name in device_names()]
-    rows = [tuple(cell(profile) for cell in columns.values()) for profile in profiles]
+    columns = ("name", "kind", "on", "GFLOP/s", "train W", "idle W", "RAM GiB")
+    rows = [
+        (
+            device.name,
+            device.kind,
+            device.compute.backend,
+            f"{device.compute.conv_flop_per_s / FLOP_PER_GFLOP:7.1f}",
+            f"{device.power.train_above_idle_w:7.2f}",
+            f"{device.power.idle_awake_w:6.2f}",
+            f"{device.ram_byte / BYTE_PER_GIB:7.0f}",
+            "mains" if device.battery_j is None else f"{device.battery_j / S_PER_HOUR:.1f}",
+            f"{len(device.inferred)} of {device.num_figures}",
+        )
+        for device in map(load_device, device_names())
+    ]
     note = (
         "GFLOP/s: convolutions while training. train W: above idle. inferred: figures that were"
         " not measured on, or published for, the device; devices/NAME.yaml has every source."
         " `market`: phones whose speeds follow the market (docs/devices.md)."
         f" Not physical, for comparison with a paper alone: {', '.join(reproduction_names())}."
     )
-    return Listing(tuple(columns), rows, note)
+    return Listing((*columns, "battery Wh", "inferred"), rows, note)
 
 
 def _selectors() -> Listing:
@@ -84,15 +100,10 @@ def _kind(member: type[Settings]) -> tuple[str, str]:
 
 
 def _datasets() -> Listing:
-    rows = [
-        (
-            *_kind(member),
-            "fleetsim data fetch"
-            if any(not known.by_hand for known in member.published)
-            else member.how_to_get,
-        )
-        for member in get_args(get_args(DatasetSettings)[0])
-    ]
+    rows = []
+    for member in get_args(get_args(DatasetSettings)[0]):
+        is_fetched = any(not known.by_hand for known in member.published)
+        rows.append((*_kind(member), "fleetsim data fetch" if is_fetched else member.how_to_get))
     rows.append((*_kind(BlankSettings), "built in"))
     return Listing(("kind", "what it is", "how to get it"), rows)
 
@@ -100,19 +111,20 @@ def _datasets() -> Listing:
 def _kinds(key: str) -> Listing:
     """Return the kinds of a key of scenarios."""
     kinds: dict[str, str] = {}
-    for explained in of_key(explained_keys(schema()), key):  # of each server mode, say
-        kinds |= explained.kinds
+    for explained in of_key(_explained(), key):  # of each server mode, say
+        kinds |= {kind: first_line(text) for kind, text in explained.kinds.items()}
     note = f"Key {key}; its settings: fleetsim explain {key}, and the keys below it."
     return Listing(("kind", "what it is"), list(kinds.items()), note)
 
 
-def _titles(what: bundled.Kind) -> Listing:
-    """Return the bundled files of a kind with their titles."""
-    read = {
-        name: strict_yaml.read(bundled.folder(what) / f"{name}.yaml").data
+def _files(what: bundled.Kind, key: str, note: str = "") -> Listing:
+    """Return the bundled files of a kind with their titles, say."""
+    folder = bundled.folder(what)
+    rows = [
+        (name, str(strict_yaml.read(folder / f"{name}.yaml").data[key]))
         for name in bundled.names(what)
-    }
-    return Listing(("name", "title"), [(name, str(data["title"])) for name, data in read.items()])
+    ]
+    return Listing(("name", key), rows, note)
 
 
 def _weights() -> Listing:
@@ -122,7 +134,16 @@ def _weights() -> Listing:
 
 
 def _metrics() -> Listing:
-    return Listing(("metric", "unit of costs to a target"), list(_METRICS.items()))
+    units = {
+        "rounds": "rounds of the server",
+        "seconds": "virtual seconds",
+        "joules": "joules of the whole fleet",
+        "dollars": "dollars, by `prices`",
+        "client updates": "updates that the server received; in place of rounds where servers of"
+        " different modes are compared",
+        "grams": "grams of CO2e, by `prices`",
+    }
+    return Listing(("metric", "unit of costs to a target"), list(units.items()))
 
 
 def _traces() -> Listing:
@@ -154,27 +175,9 @@ def _scenarios() -> Listing:
     return Listing(("name", "question"), rows, "Run one with `fleetsim run NAME`.")
 
 
-def _studies() -> Listing:
-    folder = bundled.folder("studies")
-    rows = [
-        (name, str(strict_yaml.read(folder / f"{name}.yaml").data["question"]))
-        for name in bundled.names("studies")
-    ]
-    return Listing(("name", "question"), rows, "Run one with `fleetsim study run NAME`.")
-
-
-_LISTINGS: dict[str, Callable[[], Listing]] = {
-    "devices": _devices,
-    "selectors": _selectors,
-    "datasets": _datasets,
-    "weights": _weights,
-    "metrics": _metrics,
-    "traces": _traces,
-    "scenarios": _scenarios,
-    "studies": _studies,
-}
-
-_KEYS = {
+KEYS = {
+    "datasets": "task.dataset",
+    "selectors": "server.selector",
     "models": "task.model",
     "partitions": "task.partition",
     "optimizers": "task.local.optimizer",
@@ -184,14 +187,21 @@ _KEYS = {
     "compressions": "server.compression",
     "channels": "fleet.channel",
 }
-_TITLED: tuple[bundled.Kind, ...] = ("radios", "prices")
-_METRICS = {
-    "rounds": "rounds of the server",
-    "seconds": "virtual seconds",
-    "joules": "joules of the whole fleet",
-    "dollars": "dollars, by `prices`",
-    "grams": "grams of CO2e, by `prices`",
+"""Keys of scenarios whose kinds a subject lists."""
+_RUN = "Run one with `fleetsim study {} NAME`."
+_LISTINGS: dict[str, Callable[[], Listing]] = {
+    **{what: partial(_kinds, key) for what, key in KEYS.items()},
+    "devices": _devices,
+    "radios": partial(_files, "radios", "title"),
+    "prices": partial(_files, "prices", "title"),
+    "selectors": _selectors,
+    "datasets": _datasets,
+    "weights": _weights,
+    "metrics": _metrics,
+    "traces": _traces,
+    "scenarios": _scenarios,
+    "studies": partial(_files, "studies", "question", _RUN.format("run")),
+    "searches": partial(_files, "searches", "question", _RUN.format("optimize")),
 }
-_SINGULAR = {"studies": "study", "losses": "loss", "prices": "price"}
-SUBJECTS = tuple(sorted((*_LISTINGS, *_KEYS, *_TITLED)))
+SUBJECTS = tuple(sorted(_LISTINGS))
 """Subjects of `fleetsim list`."""

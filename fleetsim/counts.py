@@ -1,4 +1,4 @@
-"""Whole counts: batches of samples, and decimal fractions of counts (1.1 times 100 is 110).
+"""Whole counts: batches of an epoch, and decimal fractions of counts (1.1 times 100 is 110).
 
 In binary 1.1 * 100 is 110.00000000000001 and 0.29 * 100 is 28.999999999999996, so a ceiling or a
 floor of the product is off by one. Quotients do not have this error: 110 / 100 is the float that
@@ -7,7 +7,7 @@ quotients. This also holds for 5 / 3 of 3.
 """
 
 import math
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,13 +16,54 @@ if TYPE_CHECKING:
 Count = TypeVar("Count", int, "NDArray[np.int64]")
 
 
-def num_batches(num_samples: Count, batch_size: int) -> Count:
-    """Return the batches of one epoch, of which the last may be smaller; 0 without samples.
+LastBatch = Literal["keep", "drop", "merge"]
 
-    >>> num_batches(101, 50), num_batches(100, 50)
-    (3, 2)
+
+class Batching(NamedTuple):
+    """Rule by which the shuffled samples of an epoch are cut into batches.
+
+    All batches but the last have `size` samples. Fewer samples than that are always one batch.
+
+    >>> [Batching(50, last).sizes(101) for last in ("keep", "drop", "merge")]
+    [[50, 50, 1], [50, 50], [50, 51]]
     """
-    return -(-num_samples // batch_size)
+
+    size: int
+    last: LastBatch = "keep"
+    """Use of the samples that are left: `keep` is a batch of their own; `drop` leaves them out;
+    `merge` adds them to the last full batch."""
+
+    @property
+    def most(self) -> int:
+        """Largest batch of any number of samples."""
+        return 2 * self.size - 1 if self.last == "merge" else self.size
+
+    def num_batches(self, num_samples: Count) -> Count:
+        """Return the batches of one epoch; 0 without samples."""
+        if self.last == "keep":
+            return -(-num_samples // self.size)
+        return num_samples // self.size + ((num_samples > 0) & (num_samples < self.size))
+
+    def num_used(self, num_samples: Count) -> Count:
+        """Return the samples in the batches of one epoch: the first of its order."""
+        if self.last != "drop":
+            return num_samples
+        return num_samples - num_samples % self.size * (num_samples >= self.size)
+
+    def size_of(self, batch: Count, num_samples: Count) -> Count:
+        """Return the samples of a batch of an epoch; 0 is the first."""
+        is_last = batch + 1 == self.num_batches(num_samples)
+        more: Count = is_last * (self.num_used(num_samples) - (batch + 1) * self.size)
+        return self.size + more
+
+    def largest(self, num_samples: Count) -> Count:
+        """Return the samples of the largest batch of an epoch; 0 without samples."""
+        batches = self.num_batches(num_samples)
+        return (batches > 0) * self.size_of((batches - 1) * (self.last == "merge"), num_samples)
+
+    def sizes(self, num_samples: int) -> list[int]:
+        """Return the samples of each batch of an epoch."""
+        return [self.size_of(at, num_samples) for at in range(self.num_batches(num_samples))]
 
 
 def ceil_product(number: float, count: int) -> int:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         Selector,
         Tracker,
     )
-    from fleetsim.learning.data.prefetch import Prefetch
+    from fleetsim.learning.data.loading import Prefetch
     from fleetsim.record.saved_run import Run
 
 

@@ -31,9 +31,15 @@ LOGGED_EVERY_S = 30.0
 
 @contextmanager
 def watch(
-    scenario: Scenario, console: PlainConsole, log: Callable[[str], None]
+    scenario: Scenario, console: PlainConsole | None, log: Callable[[str], None]
 ) -> Iterator[Callable[[Progress], None]]:
-    """Show round, virtual time, accuracy and joules: live, or as lines to `log` now and then."""
+    """Show round, virtual time, accuracy and joules: live, or as lines to `log` now and then.
+
+    Nothing without a console.
+    """
+    if console is None:
+        yield lambda progress: None
+        return
     if not console.is_terminal:
         yield logged(scenario, log)
         return

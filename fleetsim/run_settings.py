@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar, cast
 
 if TYPE_CHECKING:
     from fleetsim.contracts import Progress, Selector, Tracker
-    from fleetsim.learning.data.prefetch import Prefetch
+    from fleetsim.learning.data.loading import Prefetch
 
 P = ParamSpec("P")
 S = TypeVar("S")

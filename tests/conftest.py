@@ -133,5 +133,5 @@ def command(monkeypatch, capsys) -> Callable[..., Ended]:
 def without_figures(monkeypatch) -> None:
     """Leave the figures out of pages, which take seconds; `tests/report` draws them."""
     monkeypatch.setattr(
-        "fleetsim.report.pages.run_figures.saved", lambda drawn, folder, formats: []
+        "fleetsim.report.pages.run_figures.saved", lambda drawn, folder, formats, **files: []
     )

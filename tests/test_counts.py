@@ -3,12 +3,33 @@
 import math
 from fractions import Fraction
 
+import numpy as np
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fleetsim.counts import ceil_product, floor_product
+from fleetsim.counts import Batching, ceil_product, floor_product
 
 counts = st.integers(0, 10**9)
+
+
+@pytest.mark.parametrize(
+    ("last", "expected"),
+    {
+        "keep": {1: [1], 3: [3], 4: [4], 5: [4, 1], 8: [4, 4], 9: [4, 4, 1]},
+        "drop": {1: [1], 3: [3], 4: [4], 5: [4], 8: [4, 4], 9: [4, 4]},
+        "merge": {1: [1], 3: [3], 4: [4], 5: [5], 8: [4, 4], 9: [4, 5]},
+    }.items(),
+)
+def test_an_epoch_is_cut_into_batches_of_four_and_the_last(last, expected):
+    batching, nums = Batching(4, last), np.array([0, *expected])
+    sizes = [[], *expected.values()]
+
+    assert [batching.sizes(num) for num in nums.tolist()] == sizes
+    assert batching.num_batches(nums).tolist() == list(map(len, sizes))
+    assert batching.num_used(nums).tolist() == list(map(sum, sizes))
+    assert batching.largest(nums).tolist() == [max(each, default=0) for each in sizes]
+    assert batching.most == (7 if last == "merge" else 4)
 
 
 @given(st.integers(0, 5_000_000), st.integers(0, 6), counts)

@@ -39,9 +39,9 @@ def evidence_table(result: Result) -> str | None:
     target = best_target(result.outcomes, result.targets)
     if target is not None:
         verdicts = evidence.verdicts(_costs(result, target), arms, baseline)
-        currencies = verdicts["currency"].unique()
-        head += [f"{currency} to {_label(target)}, times {baseline}'s" for currency in currencies]
-        for row in _rows(verdicts):  # currency by currency
+        metrics = verdicts["metric"].unique()
+        head += [f"{metric} to {_label(target)}, times {baseline}'s" for metric in metrics]
+        for row in _rows(verdicts):  # metric by metric
             cells[row["arm"]].append(_cost_cell(row))
     return markdown(head, [[arm, *of_arm] for arm, of_arm in cells.items()])
 
@@ -61,7 +61,7 @@ def _cost_cell(verdict: Mapping[str, Any]) -> str:
 
 
 def _cell(row: Mapping[str, Any], name: str, spec: str) -> str:
-    """Return a value with its interval; bold if it is told from the baseline."""
+    """Return a value with its interval; bold if it is significantly different from the baseline."""
     value, low, high = (row[column] for column in (name, "low", "high"))
     if math.isnan(value):
         return "not comparable"
@@ -87,9 +87,9 @@ def _costs(result: Result, target: float) -> pd.DataFrame:
             if price is None
             else (price.rounds, price.seconds, price.joules)
         )
-        for currency, cost in zip(("rounds", "seconds", "joules"), spent, strict=True):
-            rows.append(("", _label(target), currency, arm, seed, cost, price is not None))
-    columns = ["condition", "target", "currency", "arm", "seed", "cost", "is_reached"]
+        for metric, cost in zip(("rounds", "seconds", "joules"), spent, strict=True):
+            rows.append(("", _label(target), metric, arm, seed, cost, price is not None))
+    columns = ["condition", "target", "metric", "arm", "seed", "cost", "is_reached"]
     return pd.DataFrame(rows, columns=columns)
 
 

@@ -29,8 +29,8 @@ def section(result: Result) -> str:
     compared = evidence_table(result)
     if compared is not None:
         parts += [
-            f"Against {result.baseline}, paired by seed: mean [95 % interval]. **Bold**: told from "
-            f"{result.baseline}, that is, significantly different (Student's paired t, Holm's "
+            f"Against {result.baseline}, paired by seed: mean [95 % interval]. **Bold**: "
+            f"significantly different from {result.baseline} (Student's paired t, Holm's "
             "adjustment over the selectors, 5 %). "
             "Ratios are geometric means; a run that never reached the accuracy counts with its "
             f'costs until it ended, and "reached" has the numbers of seeds with it, '

@@ -6,17 +6,17 @@ and `fleetsim list` do not wait for them.
 - `entry`: Entry point of the `fleetsim` command: the last handler of every error, with exit codes.
 - `application`: The Typer application with all verbs, and the message after an interrupt.
 - `run_scenario`: The verbs `run` and `flower run`.
-- `check_scenario`: The verbs `validate`, `validate-world` and `check-plugin`: checks without a run.
+- `check_scenario`: The verbs `validate`, `plugin check` and `world validate`: checks without a run.
 - `report_runs`: The verbs `report`, `compare` and `timeline`.
 - `run_study`: The verbs `study run`, `study status` and `study report`.
-- `list_names`: The verbs `list`, `schema` and `data fetch`.
-- `bundled_files`: The verbs `show` and `copy`: bundled files for people who installed a wheel.
+- `list_names`: The verbs `list`, `show`, `schema` and `data fetch`: what scenarios may name.
+- `bundled_files`: The verb `copy`: bundled files for people who installed a wheel.
 - `train_selector`: The verbs `selector train`, `selector show` and `selector break-even`.
 - `user_measurements`: The verbs `trace import` and `device calibrate`.
 - `scenario_options`: The scenario argument and options that verbs share.
-- `completion`: Names that the shell completes; where none fits, it completes files.
-- `terminal`: Consoles, messages on stderr, and exit codes of an interrupt.
+- `terminal`: Consoles, results as text and JSON, messages on stderr.
 - `explain_keys`: The verb `explain`: what a key of a scenario or a study file means.
+- `optimize_study`: The verb `study optimize`: a search over keys of a scenario, and its page.
 """
 
 from fleetsim.cli.application import app

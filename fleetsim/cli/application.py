@@ -2,27 +2,39 @@
 
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Annotated, Any, Final
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from fleetsim import __version__
 from fleetsim.cli import run_study, train_selector
-from fleetsim.cli.bundled_files import copy, show
+from fleetsim.cli.bundled_files import copy
 from fleetsim.cli.check_scenario import check_plugin, validate, validate_world
 from fleetsim.cli.explain_keys import explain
-from fleetsim.cli.list_names import fetch, list_, schema
+from fleetsim.cli.list_names import fetch, list_, schema, show
+from fleetsim.cli.optimize_study import optimize
 from fleetsim.cli.report_runs import compare, report, timeline
 from fleetsim.cli.run_scenario import run, run_app
-from fleetsim.cli.terminal import ended, output
+from fleetsim.cli.terminal import ended, note, output
 from fleetsim.cli.user_measurements import calibrate, import_
 from fleetsim.host.termination import terminable
+
+_OLD_VERBS: Final = {"check-plugin": ("plugin", "check"), "validate-world": ("world", "validate")}
+_OLD_OPTIONS: Final = {"--jobs": "--workers", "--timeout": "--timeout-s"}
+"""Earlier spellings, which are still taken."""
 
 
 class _Verbs(TyperGroup):
     """The verbs; Ctrl-C or SIGTERM ends each with a line on how to go on, without traceback."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command of a line, whose verb may have its old spelling."""
+        if new := _OLD_VERBS.get(args[0]):
+            note(f"`fleetsim {args[0]}` is now `fleetsim {' '.join(new)}`")
+            args = [*new, *args[1:]]
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         """Invoke the verb of the command line."""
@@ -38,6 +50,24 @@ class _Verbs(TyperGroup):
                 else:
                     message = f"; begin again with: {shlex.join(again)}"
                 raise ended(interrupt, message) from interrupt
+
+
+class _Verb(TyperCommand):
+    """A verb, whose options may have their old spellings."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        """Parse the options and arguments of the verb."""
+        known = {name for parameter in self.params for name in parameter.opts}
+        return super().parse_args(ctx, [_in_new_spelling(arg, known) for arg in args])
+
+
+def _in_new_spelling(argument: str, known: Collection[str]) -> str:
+    old = argument.partition("=")[0]
+    new = _OLD_OPTIONS.get(old)
+    if new is None or new not in known or old in known:
+        return argument
+    note(f"{old} is now {new}")
+    return argument.replace(old, new, 1)
 
 
 # Typer 0.20 shows the backslashes of escaped brackets unless its markup is named.
@@ -68,6 +98,8 @@ _study = _group(
     "study", "Studies: arms compared over seeds.", epilog="Start with: fleetsim study run quick"
 )
 _selector = _group("selector", "Selectors that learn before they are used.")
+_plugin = _group("plugin", "Parts of your own.")
+_world = _group("world", "Models of devices, networks, batteries and people.")
 _flower = _group("flower", "Flower apps on the virtual clock.")
 
 
@@ -99,22 +131,23 @@ _BREAK_EVEN = "fedgcs-quick --study learning-selectors-quick --arm fedgcs"
 _VERBS: tuple[tuple[typer.Typer, str, Callable[..., None], str], ...] = (
     (app, "run", run, "quickstart --set server.selector.kind=oort"),
     (app, "validate", validate, "my-scenario.yaml"),
-    (app, "check-plugin", check_plugin, "mine:Median"),
-    (app, "validate-world", validate_world, "--out my-validation"),
     (app, "report", report, "runs/quickstart-1a2b3c4d"),
     (app, "compare", compare, "runs/random runs/oort --target 0.7 --target 0.8"),
     (app, "timeline", timeline, "runs/oort --rounds 1:20"),
     (app, "list", list_, "devices"),
     (app, "explain", explain, "server.deadline_s"),
     (app, "schema", schema, "study > fleetsim-study.schema.json"),
-    (app, "show", show, "device pixel-6"),
+    (app, "show", show, "selector oort"),
     (app, "copy", copy, "scenario quickstart my-scenario.yaml"),
+    (_plugin, "plugin check", check_plugin, "mine:Median"),
+    (_world, "world validate", validate_world, "--out my-validation"),
     (_data, "data fetch", fetch, "fashion-mnist"),
     (_trace, "trace import", import_, _IMPORT),
     (_device, "device calibrate", calibrate, _CALIBRATE),
-    (_study, "study run", run_study.run, "selectors-on-phones --jobs 4"),
+    (_study, "study run", run_study.run, "selectors-on-phones --workers 4"),
     (_study, "study status", run_study.status, "selectors-on-phones"),
     (_study, "study report", run_study.report, "selectors-on-phones --format pdf"),
+    (_study, "study optimize", optimize, "quick-cohort --trials 12"),
     (_selector, "selector train", train_selector.train, _TRAIN),
     (_selector, "selector show", train_selector.show, "fedmarl.safetensors"),
     (_selector, "selector break-even", train_selector.break_even, _BREAK_EVEN),
@@ -124,4 +157,4 @@ _VERBS: tuple[tuple[typer.Typer, str, Callable[..., None], str], ...] = (
 
 for _parent, _path, _verb, _example in _VERBS:
     _words = f"Example: fleetsim {_path} {_example}"
-    _parent.command(_path.rpartition(" ")[2], epilog=_words)(_verb)
+    _parent.command(_path.rpartition(" ")[2], cls=_Verb, epilog=_words)(_verb)

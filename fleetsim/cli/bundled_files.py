@@ -1,55 +1,72 @@
-"""The verbs `show` and `copy`: bundled files for people who installed a wheel."""
+"""The verb `copy`: bundled files for people who installed a wheel."""
 
 import shlex
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from fleetsim import bundled
-from fleetsim.cli import completion
 from fleetsim.cli.terminal import note, output
 from fleetsim.errors import ScenarioError
 from fleetsim.quoting import quoted
 
-BundledKind = Literal["scenario", "study", "device", "radio", "trace", "prices"]
+FILE_KINDS: dict[str, bundled.Kind] = {
+    "scenario": "scenarios",
+    "study": "studies",
+    "search": "searches",
+    "device": "devices",
+    "radio": "radios",
+    "trace": "traces",
+    "prices": "prices",
+}
+"""Kinds of bundled files that people read and copy."""
 _NEXT: dict[str, str] = {
     "scenario": "fleetsim run {path}",
     "study": "fleetsim study run {path}",
+    "search": "fleetsim study optimize {path}",
     "device": "fleetsim run quickstart --set {devices}",
     "radio": "fleetsim run quickstart --set {radio}",
+    "trace": "fleetsim run quickstart --set {trace}",
     "prices": "fleetsim report RUN --prices {path}",
 }
 """Next command after a copy."""
 _HINT = "choose another DEST"
 
-KindArgument = Annotated[
-    BundledKind,
-    typer.Argument(metavar="KIND", help="scenario, study, device, radio, trace or prices."),
-]
+
+def file_kind(word: str) -> str | None:
+    """Return the kind of bundled files that a word names, in the singular or plural."""
+    return next(
+        (one for one, many in FILE_KINDS.items() if word in (one, many, one.removesuffix("s"))),
+        None,
+    )
+
+
+def _names(context: typer.Context) -> list[str]:
+    """Return bundled files of the kind that the command line names."""
+    kind = file_kind(str(context.params.get("kind")))
+    return [] if kind is None else bundled.names(FILE_KINDS[kind])
+
+
 NameArgument = Annotated[
     str,
     typer.Argument(
         metavar="NAME",
         help="Bundled name, as `fleetsim list` prints it.",
-        autocompletion=completion.files,
+        autocompletion=_names,
     ),
 ]
 
 
-def show(kind: KindArgument, name: NameArgument) -> None:
-    """Print a bundled file; of a trace, its README and the names of its files."""
-    path = _bundled_path(kind, name)
-    if kind == "trace":
-        files = [f"  {file.name}  {file.stat().st_size:,} B\n" for file in sorted(path.iterdir())]
-        text = "".join([(path / "README.md").read_text("utf-8"), "\nFiles:\n", *files])
-    else:
-        text = path.read_text("utf-8")
-    output(text, ends_line=False)
-
-
 def copy(
-    kind: KindArgument,
+    kind: Annotated[
+        str,
+        typer.Argument(
+            metavar="KIND",
+            help="scenario, study, device, radio, trace or prices; the plural, too.",
+            autocompletion=lambda: list(FILE_KINDS),
+        ),
+    ],
     name: NameArgument,
     dest: Annotated[
         Path, typer.Argument(metavar="DEST", help="New file, or a folder to copy it into.")
@@ -61,11 +78,15 @@ def copy(
     """Copy a bundled file, to change it; of a trace, its folder."""
     from fleetsim.host import paths
 
-    source, dest = _bundled_path(kind, name), paths.local(dest, ScenarioError)
+    words, kind = kind, file_kind(kind) or ""
+    if not kind:
+        kinds = ", ".join(map(repr, FILE_KINDS))
+        raise typer.BadParameter(f"{quoted(words)} is not one of {kinds}")
+    source, dest = bundled_path(kind, name), paths.local(dest, ScenarioError)
     target = dest / source.name if paths.is_folder(dest, ScenarioError) else dest
-    existing, source_kind = paths.kind_of(target, ScenarioError), paths.kind_of(source)
-    if existing is not None and (not force or existing != source_kind):
-        hint = "choose another DEST" if force else "choose another DEST, or give --force"
+    existing = paths.kind_of(target, ScenarioError)
+    if existing is not None and (not force or existing != paths.kind_of(source)):
+        hint = _HINT if force else f"{_HINT}, or give --force"
         raise ScenarioError(f"{target}: this {existing} exists already; {hint}")
     if kind == "trace":
         _copy_folder(source, target)
@@ -78,8 +99,9 @@ def copy(
     note(f"use it with: {_next(kind, source, target)}")
 
 
-def _bundled_path(kind: BundledKind, name: str) -> Path:
-    of = completion.FILE_KINDS[kind]
+def bundled_path(kind: str, name: str) -> Path:
+    """Return the path of a bundled file, of one of `FILE_KINDS`."""
+    of = FILE_KINDS[kind]
     if name in bundled.names(of):
         path = bundled.find(of, name)
         assert path is not None
@@ -100,19 +122,17 @@ def _copy_folder(source: Path, target: Path) -> None:
         write_files(folder, files)
 
 
-def _next(kind: BundledKind, source: Path, target: Path) -> str:
-    # A bundled name has priority over a file.
-    is_bundled = str(target) in bundled.names(completion.FILE_KINDS[kind])
-    path = f"./{target}" if is_bundled else str(target)
-    if kind == "trace":
-        from fleetsim.fleet.traces.network.files import is_net_trace
+def _next(kind: str, source: Path, target: Path) -> str:
+    from fleetsim.fleet.traces.network.files import is_net_trace
 
-        value = f"fleet.usage.trace={path}"
-        if is_net_trace(source):
-            value = f"fleet.channel={{kind: trace, trace: {path}}}"
-        return f"fleetsim run quickstart --set {shlex.quote(value)}"
-    return _NEXT[kind].format(
-        path=shlex.quote(path),
-        devices=shlex.quote(f"fleet.devices={{{path}: 1}}"),
-        radio=shlex.quote(f"fleet.channel.metered_radio={path}"),
-    )
+    # A bundled name has priority over a file.
+    path = f"./{target}" if str(target) in bundled.names(FILE_KINDS[kind]) else str(target)
+    values = {
+        "path": path,
+        "devices": f"fleet.devices={{{path}: 1}}",
+        "radio": f"fleet.channel.metered_radio={path}",
+        "trace": f"fleet.usage.trace={path}",
+    }
+    if kind == "trace" and is_net_trace(source):
+        values["trace"] = f"fleet.channel={{kind: trace, trace: {path}}}"
+    return _NEXT[kind].format(**{name: shlex.quote(value) for name, value in values.items()})

@@ -23,8 +23,7 @@ from fleetsim.errors import (
     TrackerError,
     TrainingError,
 )
-from fleetsim.host import crash_file
-from fleetsim.host.user_code import is_from_user_code, one_line, printing_to_stderr
+from fleetsim.host.user_code import crash_file, is_from_user_code, one_line, printing_to_stderr
 from fleetsim.quoting import MAX_VALUE, quoted
 
 # Typer keeps click under a private name; its own BadParameter is one of click's usage faults.
@@ -91,7 +90,7 @@ def main() -> None:
 def _report_with(fault: Exception) -> str:
     """Write the traceback to a file, or to the terminal if that fails, and say where it is."""
     try:
-        return f"please report it with {crash_file.write(fault)}"
+        return f"please report it with {crash_file(fault)}"
     except OSError as cause:
         traceback.print_exception(fault)
         return f"please report it with the lines above (no file: {cause.strerror})"

@@ -1,47 +1,44 @@
 """The verb `explain`: what a key of a scenario or a study file means."""
 
-import json
 import textwrap
 from collections.abc import Mapping
-from dataclasses import asdict
-from typing import Annotated
+from dataclasses import asdict, replace
+from typing import Annotated, Any
 
 import typer
 
-from fleetsim.cli.scenario_options import PluginOption
-from fleetsim.cli.terminal import output
+from fleetsim.cli.scenario_options import JsonOption, PluginOption
+from fleetsim.cli.terminal import output, output_json
 from fleetsim.errors import ScenarioError
 from fleetsim.quoting import quoted
-from fleetsim.schema.explained_keys import ExplainedKey, explained_keys, nearest_key, of_key
+from fleetsim.schema.explained_keys import (
+    ExplainedKey,
+    explained_keys,
+    first_line,
+    nearest_key,
+    of_key,
+)
 
 _WIDTH = 100
-PAGES = {
-    "task.dataset": "data",
-    "task.partition": "data",
-    "task.model": "models/models",
-    "task": "models/learning",
-    "fleet.network": "models/channel",
-    "fleet.channel": "models/channel",
-    "fleet.wifi": "models/channel",
-    "fleet.shared_links": "models/channel",
-    "fleet.transport": "models/transport",
-    "fleet.usage": "models/usage",
-    "fleet.battery": "models/battery",
-    "fleet.thermal": "models/energy",
-    "fleet.memory": "models/memory",
-    "fleet.heterogeneity": "models/heterogeneity",
-    "fleet": "devices",
-    "server.selector": "selectors",
-    "server.aggregator": "models/aggregation",
-    "server.privacy": "models/privacy",
-    "server.secure_aggregation": "models/privacy",
-    "server.interruption": "models/interruption",
-    "server": "models/server",
-    "stop": "models/server",
-    "energy": "models/energy",
-    "evaluate": "models/learning",
-    "trainer": "models/learning",
-    "checkpoint": "outputs",
+_PAGES = {
+    "data": ("task.dataset", "task.partition"),
+    "models/models": ("task.model",),
+    "models/learning": ("task", "evaluate", "trainer"),
+    "models/channel": ("fleet.network", "fleet.channel", "fleet.wifi", "fleet.shared_links"),
+    "models/transport": ("fleet.transport",),
+    "models/usage": ("fleet.usage",),
+    "models/battery": ("fleet.battery",),
+    "models/energy": ("fleet.thermal", "energy"),
+    "models/memory": ("fleet.memory",),
+    "models/heterogeneity": ("fleet.heterogeneity",),
+    "devices": ("fleet",),
+    "selectors": ("server.selector",),
+    "models/aggregation": ("server.aggregator",),
+    "models/privacy": ("server.privacy", "server.secure_aggregation"),
+    "models/interruption": ("server.interruption",),
+    "models/server": ("server", "stop"),
+    "outputs": ("checkpoint",),
+    "commands": ("",),
 }
 """Page of docs/ about the keys that begin so; the first that fits."""
 
@@ -54,51 +51,47 @@ def explain(
     study: Annotated[
         bool, typer.Option("--study", help="A key of study files; without, of scenarios.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON, for scripts.")] = False,
+    as_json: JsonOption = False,
     plugin: PluginOption = None,
 ) -> None:
     """Explain a key: its type, range, default and meaning, and where it has no effect."""
-    keys = _keys(plugin, is_study=study)
+    keys = [
+        replace(each, kinds={kind: first_line(text) for kind, text in each.kinds.items()})
+        for each in explained_keys(schema_of(plugin, is_study=study))
+    ]
     matches = of_key(keys, key)
-    below = [each for each in keys if _is_right_below(each.key, key)]
+    below = [each for each in keys if each.key.rpartition(".")[0] == key]
     if not matches and not below:
         meant = nearest_key(keys, key)
         hint = "" if meant is None else f"; did you mean {quoted(meant)}?"
         raise ScenarioError(f"explain: {quoted(key)} is no key{hint}")
     page = None if study else page_of(key)
     if as_json:
-        records = [asdict(each) | {"page": page} for each in matches or _once(below)]
-        output(json.dumps(records, indent=2))
+        names = dict.fromkeys(each.key for each in below)
+        once = matches or [each for name in names for each in of_key(below, name)]
+        output_json([asdict(each) | {"page": page} for each in once])
         return
     lines = [line for each in matches for line in (*_text(each, page), "")]
     if below and not any(each.kinds for each in matches):
-        lines += [f"Keys of {key or 'a file'}:", *_table({e.key: e.description for e in below})]
+        lines += [f"Keys of {key or 'a file'}:", *table({e.key: e.description for e in below})]
     output("\n".join(lines).rstrip())
+
+
+def schema_of(plugin: list[str] | None, *, is_study: bool) -> dict[str, Any]:
+    """Return the JSON Schema of study files, or of scenarios with the keys of plug-ins."""
+    if is_study:
+        from fleetsim.studies import settings
+
+        return settings.schema()
+    from fleetsim import scenario
+
+    return scenario.schema(plugin)
 
 
 def page_of(key: str) -> str:
     """Return the path of the page of docs/ about a key of scenarios."""
-    fits = [page for start, page in PAGES.items() if f"{key}.".startswith(f"{start}.")]
-    return f"docs/{[*fits, 'commands'][0]}.md"
-
-
-def _keys(plugin: list[str] | None, *, is_study: bool) -> list[ExplainedKey]:
-    if is_study:
-        from fleetsim.studies import settings
-
-        return explained_keys(settings.schema())
-    from fleetsim import scenario
-
-    return explained_keys(scenario.schema(plugin))
-
-
-def _is_right_below(name: str, key: str) -> bool:
-    start = f"{key}." if key else ""
-    return name.startswith(start) and "." not in name[len(start) :]
-
-
-def _once(keys: list[ExplainedKey]) -> list[ExplainedKey]:
-    return [each for name in dict.fromkeys(one.key for one in keys) for each in of_key(keys, name)]
+    starts = {".".join(key.split(".")[:length]) for length in range(key.count(".") + 2)}
+    return next(f"docs/{page}.md" for page, keys in _PAGES.items() if starts.intersection(keys))
 
 
 def _text(key: ExplainedKey, page: str | None) -> list[str]:
@@ -113,15 +106,16 @@ def _text(key: ExplainedKey, page: str | None) -> list[str]:
     }
     shown = {name: text for name, text in facts.items() if text}
     words = textwrap.wrap(key.description, _WIDTH)
-    kinds = ["kinds:", *_table(key.kinds)] if key.kinds else []
-    return [key.key, *words, *_table(shown), *kinds]
+    kinds = ["kinds:", *table(key.kinds)] if key.kinds else []
+    return [key.key, *words, *table(shown), *kinds]
 
 
-def _table(rows: Mapping[str, str]) -> list[str]:
+def table(rows: Mapping[str, str]) -> list[str]:
     """Return rows of two columns, the second wrapped."""
-    width = max(map(len, rows), default=0) + 2
+    width = max(map(len, rows), default=0) + 4
+    wrapper = textwrap.TextWrapper(max(_WIDTH, width + 40), subsequent_indent=" " * width)
     lines = []
     for name, text in rows.items():
-        first, *more = textwrap.wrap(text, max(_WIDTH - width - 2, 40)) or [""]
-        lines += [f"  {name:{width}}{first}".rstrip(), *(" " * (width + 2) + one for one in more)]
+        wrapper.initial_indent = f"  {name}".ljust(width)
+        lines += wrapper.wrap(text) or [f"  {name}"]
     return lines

@@ -1,19 +1,37 @@
-"""The verbs `list`, `schema` and `data fetch`: what scenarios may name, and data sets to fetch."""
+"""The verbs `list`, `show`, `schema` and `data fetch`: what scenarios may name."""
 
 import json
-from typing import Annotated, Literal
+from dataclasses import asdict
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.markup import escape
 from rich.table import Table
 
-from fleetsim.cli import completion
-from fleetsim.cli.scenario_options import PluginOption
-from fleetsim.cli.terminal import console, output, wide
+from fleetsim.cli import train_selector
+from fleetsim.cli.bundled_files import FILE_KINDS, NameArgument, bundled_path, file_kind
+from fleetsim.cli.explain_keys import schema_of, table
+from fleetsim.cli.scenario_options import JsonOption, PluginOption
+from fleetsim.cli.terminal import console, output, output_json, wide
 from fleetsim.quoting import quoted
 from fleetsim.schema.spelling import did_you_mean
 
 _BYTE_PER_MB = 1e6
+_SINGULAR = {"studies": "study", "searches": "search", "losses": "loss", "prices": "price"}
+_SHOWN = ("kind", "name", "description", "key", "settings", "path", "data")
+"""Keys of every record of `show`."""
+
+
+def _subjects() -> list[str]:
+    from fleetsim.catalogue import SUBJECTS
+
+    return list(SUBJECTS)
+
+
+def _datasets() -> list[str]:
+    from fleetsim.learning.data.loading import REGISTRY
+
+    return list(REGISTRY)
 
 
 def list_(
@@ -22,35 +40,104 @@ def list_(
         typer.Argument(
             metavar="WHAT",
             help="Subject to list, in the plural or singular; without, the subjects.",
-            autocompletion=completion.subjects,
+            autocompletion=_subjects,
         ),
     ] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON, for scripts.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """List names that scenarios and commands may use."""
     from fleetsim import catalogue
 
-    subject = catalogue.subject(what)
-    if subject is None:
-        if what:
-            hint = did_you_mean(what, catalogue.SUBJECTS) or f"; {', '.join(catalogue.SUBJECTS)}"
-            raise typer.BadParameter(f"{quoted(what)} is no subject to list{hint}")
-        output(json.dumps(catalogue.SUBJECTS) if as_json else "\n".join(catalogue.SUBJECTS))
+    if not what:
+        if as_json:
+            output_json(catalogue.SUBJECTS)
+        else:
+            output("\n".join(catalogue.SUBJECTS))
         return
-    listing = catalogue.listing(subject)
+    listing = catalogue.listing(_subject(what))
     if as_json:
-        records = [
-            dict(zip(listing.columns, map(str.strip, row), strict=True)) for row in listing.rows
-        ]
-        output(json.dumps(records, indent=2))
+        output_json(listing.records())
         return
-    table = Table(*listing.columns, box=None, pad_edge=False)
+    rows = Table(*listing.columns, box=None, pad_edge=False)
     for row in listing.rows:
-        table.add_row(*row)
+        rows.add_row(*row)
     shown = wide()
-    shown.print(table)
+    shown.print(rows)
     if listing.note:
         shown.print(f"\n{listing.note}", markup=False)
+
+
+def _subject(word: str) -> str:
+    """Return the subject that a word names, in the plural or singular."""
+    subjects = _subjects()
+    for each in subjects:
+        if word in (each, _SINGULAR.get(each, each[:-1])):
+            return each
+    hint = did_you_mean(word, subjects) or f"; there are {', '.join(subjects)}"
+    raise typer.BadParameter(f"{quoted(word)} is no kind of name{hint}")
+
+
+def show(
+    kind: Annotated[
+        str,
+        typer.Argument(
+            metavar="KIND",
+            help="A subject of `fleetsim list`, in the singular or plural: device, selector, ...",
+            autocompletion=_subjects,
+        ),
+    ],
+    name: NameArgument,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what stands behind a name: a bundled file, or a part with its settings.
+
+    Of a trace, its README and the names of its files; of weights, where they come from.
+    """
+    # Files before the catalogue is imported, which takes seconds.
+    of_files = file_kind(kind)
+    record, text = _part(_subject(kind), name) if of_files is None else _file(of_files, name)
+    if as_json:
+        output_json({**dict.fromkeys(_SHOWN), "name": name, **record})
+    elif record["kind"] == "weights":
+        train_selector.show(name)
+    else:
+        output(text, ends_line=False)
+
+
+def _file(kind: str, name: str) -> tuple[dict[str, Any], str]:
+    """Return a bundled file, or a trace by its README and the bytes of its files; and as text."""
+    from fleetsim.schema import strict_yaml
+
+    path = bundled_path(kind, name)
+    record: dict[str, Any] = {"kind": FILE_KINDS[kind], "path": path}
+    if kind != "trace":
+        return record | {"data": strict_yaml.read(path).data}, path.read_text("utf-8")
+    readme = (path / "README.md").read_text("utf-8")
+    sizes = {file.name: file.stat().st_size for file in sorted(path.iterdir())}
+    files = [f"  {file}  {num_byte:,} B\n" for file, num_byte in sizes.items()]
+    return record | {"description": readme, "data": sizes}, "".join([readme, "\nFiles:\n", *files])
+
+
+def _part(subject: str, name: str) -> tuple[dict[str, Any], str]:
+    """Return a part with its settings, weights with their origin, or a metric; and as text."""
+    from fleetsim import catalogue
+
+    description, settings = catalogue.part(subject, name)
+    record: dict[str, Any] = {"kind": subject, "description": description}
+    lines = [description]
+    if (key := catalogue.KEYS.get(subject)) is not None:
+        rows = {
+            each.key.removeprefix(f"{key}."): f"{each.description} ({', '.join(each.facts)})"
+            for each in settings
+        }
+        lines += ["", f"Settings of {key}.kind: {name}", *table(rows)]
+        record |= {"key": key, "settings": list(map(asdict, settings))}
+    elif subject == "weights":
+        from fleetsim.selector_training.break_even import facts_by_clients
+        from fleetsim.selectors.learned_weights import read_weights
+
+        record |= {"data": facts_by_clients(read_weights(name))}
+    return record, "\n".join([*lines, ""])
 
 
 def schema(
@@ -61,27 +148,19 @@ def schema(
     plugin: PluginOption = None,
 ) -> None:
     """Print the JSON Schema of scenarios, or of study files, for editors."""
-    if what == "study":
-        from fleetsim.studies import settings
-
-        if plugin:
-            raise typer.BadParameter(
-                "--plugin adds the keys of a plug-in to the schema of scenarios; leave it out"
-                " with study"
-            )
-        json_schema = settings.schema()
-    else:
-        from fleetsim import scenario
-
-        json_schema = scenario.schema(plugin)
-    output(json.dumps(json_schema, indent=2, sort_keys=True))
+    if plugin and what == "study":
+        raise typer.BadParameter(
+            "--plugin adds the keys of a plug-in to the schema of scenarios; leave it out"
+            " with study"
+        )
+    output(json.dumps(schema_of(plugin, is_study=what == "study"), indent=2, sort_keys=True))
 
 
 def fetch(
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="NAME", help="Data set; --list shows them.", autocompletion=completion.datasets
+            metavar="NAME", help="Data set; --list shows them.", autocompletion=_datasets
         ),
     ] = None,
     list_: Annotated[

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from fleetsim.cli.scenario_options import FormatOption
-from fleetsim.cli.terminal import errors, note, output
+from fleetsim.cli.scenario_options import DpiOption, FormatOption, JsonOption, QuietOption
+from fleetsim.cli.terminal import errors, note, output, output_json
 
 RunsArgument = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders.")]
 PricesOption = Annotated[
@@ -25,9 +25,13 @@ def report(
     runs: RunsArgument,
     target: TargetOption = None,
     format_: FormatOption = None,
+    dpi: DpiOption = 300,
     prices: PricesOption = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Write report.html into run folders, and the figures into their figures/ if asked."""
+    del quiet  # there is neither progress nor a note, and stdout has the pages alone
     from fleetsim.record.prices import load
     from fleetsim.record.saved_run import open_run
     from fleetsim.report.pages import run_page
@@ -35,9 +39,17 @@ def report(
     priced = None if prices is None else load(prices, named_by="--prices")
     opened = [open_run(folder) for folder in runs]
     paths = [
-        run_page.write_report(run, priced=priced, targets=target or (), formats=format_ or ())
+        run_page.write_report(
+            run, priced=priced, targets=target or (), formats=format_ or (), dpi=dpi
+        )
         for run in opened
     ]
+    if as_json:
+        from fleetsim.report.pages.summary import run_record
+
+        pages = zip(opened, paths, strict=True)
+        output_json([run_record(run, target) | {"report": path} for run, path in pages])
+        return
     output("\n".join(map(str, paths)))
 
 
@@ -52,6 +64,7 @@ def compare(
         ),
     ] = False,
     format_: FormatOption = None,
+    dpi: DpiOption = 300,
     prices: PricesOption = None,
     budget_s: Annotated[
         float | None,
@@ -61,6 +74,8 @@ def compare(
         float | None,
         typer.Option("--budget-j", help="Energy budget of a run; with --budget-s, a score."),
     ] = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Overlay runs and tabulate time- and energy-to-accuracy."""
     from fleetsim.record.prices import load
@@ -76,8 +91,11 @@ def compare(
         priced=None if prices is None else load(prices, named_by="--prices"),
         budgets=allowed,
     )
-    path = comparison.write(result, out, format_ or ())
-    output(f"{comparison.text_table(result)}\ncomparison: {path}")
+    path = comparison.write(result, out, format_ or (), dpi=dpi)
+    if as_json:
+        output_json(comparison.record(result) | {"comparison": path})
+    else:
+        output(path if quiet else f"{comparison.text_table(result)}\ncomparison: {path}")
 
 
 def timeline(

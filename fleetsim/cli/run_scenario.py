@@ -5,25 +5,30 @@ from __future__ import annotations
 import gc
 import os
 import shlex
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from fleetsim.cli import completion
+from fleetsim import bundled
 from fleetsim.cli.scenario_options import (
+    JsonOption,
     PluginOption,
+    QuietOption,
     ScenarioArgument,
     SeedOption,
     SetOption,
+    UnsetOption,
+    changes,
     load,
 )
-from fleetsim.cli.terminal import console, ended, note, say, tell
+from fleetsim.cli.terminal import display, ended, note, output, output_json, say, tell
 from fleetsim.host.numerics import VARIABLE, Numerics, one_blas_thread, settle
 from fleetsim.run_settings import RunFolderSettings, help_of
 
 if TYPE_CHECKING:
-    from fleetsim.learning.data.prefetch import Prefetch
+    from fleetsim.learning.data.loading import Prefetch
     from fleetsim.record.saved_run import Run
     from fleetsim.scenario import Scenario
 
@@ -48,6 +53,7 @@ def run(
     scenario: ScenarioArgument,
     seed: SeedOption = None,
     set_: SetOption = None,
+    unset: UnsetOption = None,
     out: OutOption = None,
     torch_device: Annotated[
         Literal["cpu", "cuda"], typer.Option(help=help_of("torch_device"))
@@ -80,12 +86,14 @@ def run(
         Path | None, typer.Option(metavar="DIR", help=help_of("results_cache"))
     ] = None,
     no_report: NoReportOption = False,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Run a scenario and report on it."""
     if numerics is not None:
         os.environ[VARIABLE] = numerics.value
     settle()
-    loaded = load(scenario, set_, seed, plugin, train=not no_train)
+    loaded = load(scenario, changes(set_, unset), seed, plugin, train=not no_train)
     from fleetsim.trackers.named import trackers_named  # imports numpy
 
     trackers = trackers_named(tracker or ())
@@ -98,7 +106,7 @@ def run(
         # Half a million objects of imported libraries never become garbage. Frozen, neither the
         # collector nor the processes that train examine them again.
         gc.freeze()
-        with watch(loaded, console, say) as on_progress:
+        with watch(loaded, display(as_json=as_json, quiet=quiet), say) as on_progress:
             done = simulate.run(
                 loaded,
                 out=out,
@@ -108,12 +116,12 @@ def run(
                 resume=resume,
                 allow_other_platform=allow_other_platform,
                 on_progress=on_progress,
-                on_note=note,
+                on_note=partial(note, quiet=quiet),
                 reading=reading,
                 results_cache=results_cache,
                 trackers=trackers,
             )
-    finish(done, writes_report=not no_report)
+    finish(done, writes_report=not no_report, as_json=as_json, quiet=quiet)
 
 
 def run_app(
@@ -124,7 +132,7 @@ def run_app(
             "--scenario",
             metavar="SCENARIO",
             help="A YAML file or the name of a bundled scenario, for its fleet.",
-            autocompletion=completion.scenarios,
+            autocompletion=lambda: bundled.names("scenarios"),
         ),
     ],
     run_config: Annotated[
@@ -137,6 +145,7 @@ def run_app(
     ] = None,
     seed: SeedOption = None,
     set_: SetOption = None,
+    unset: UnsetOption = None,
     out: OutOption = None,
     resume: ResumeOption = False,
     allow_other_platform: OtherPlatformOption = False,
@@ -146,6 +155,8 @@ def run_app(
     ] = "reply",
     log: Annotated[bool, typer.Option("--log", help="Show Flower's own log, too.")] = False,
     no_report: NoReportOption = False,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Run a Flower app, which executes its code, on the fleet of a scenario; report on it."""
     from fleetsim.flower import versions
@@ -156,9 +167,10 @@ def run_app(
     from fleetsim.flower import running
     from fleetsim.progress import watch
 
-    loaded = scenarios.load(scenario, set_ or (), seed=seed)
-    note(running.WITHOUT_EFFECT)
-    with watch(loaded, console, say) as on_progress:
+    loaded = scenarios.load(scenario, changes(set_, unset), seed=seed)
+    on_note = partial(note, quiet=quiet)
+    on_note(running.WITHOUT_EFFECT)
+    with watch(loaded, display(as_json=as_json, quiet=quiet), say) as on_progress:
         done = running.run(
             app,
             loaded,
@@ -167,38 +179,51 @@ def run_app(
                 resume=resume,
                 allow_other_platform=allow_other_platform,
                 on_progress=on_progress,
-                on_note=note,
+                on_note=on_note,
             ),
             run_config=run_config or (),
             shows_log=log,
             on_client_error=on_client_error,
         )
-    finish(done, writes_report=not no_report)
+    finish(done, writes_report=not no_report, as_json=as_json, quiet=quiet)
 
 
-def finish(done: Run, *, writes_report: bool) -> None:
-    """Print the summary of a run that is done, and write its report."""
-    from fleetsim.report.pages import summary
+def finish(done: Run, *, writes_report: bool, as_json: bool, quiet: bool) -> None:
+    """Print the summary of a run that is done, its JSON or its folder, and write its report."""
+    if as_json or quiet:
+        for failure in done.manifest.failures:
+            say(f"warning: {failure.what} {failure.cause}")
+    else:
+        from fleetsim.report.pages import summary
 
-    tell(*summary.terminal_lines(done))
-    if not writes_report:
-        return
+        tell(*summary.terminal_lines(done))
+    page = _report(done) if writes_report else None
+    if as_json:
+        from fleetsim.report.pages.summary import run_record
+
+        output_json(run_record(done) | {"report": page})
+    elif quiet:
+        output(done.folder)
+    elif page is not None:
+        tell(f"report: {page}")
+
+
+def _report(done: Run) -> Path:
     try:
         # Imported after the run: its libraries take a second and a hundred megabytes.
         from fleetsim.report.pages import run_page
 
-        path = run_page.write_report(done)
+        return run_page.write_report(done)
     except KeyboardInterrupt as interrupt:
         again = shlex.join(["fleetsim", "report", str(done.folder)])
         message = f": the run is complete, its report is not; write it with: {again}"
         raise ended(interrupt, message) from interrupt
-    tell(f"report: {path}")
 
 
 def _begin_to_read(scenario: Scenario) -> Prefetch | None:
     """Begin to read the data set in a thread; None if there is nothing to read."""
     from fleetsim.learning.data.blank import BlankSettings
-    from fleetsim.learning.data.prefetch import Prefetch
+    from fleetsim.learning.data.loading import Prefetch
 
     dataset = scenario.task.dataset
     if isinstance(dataset, BlankSettings):

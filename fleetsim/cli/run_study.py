@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Sequence
 from itertools import chain, product
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fleetsim.cli import completion
-from fleetsim.cli.scenario_options import FormatOption, PluginOption
-from fleetsim.cli.terminal import console, ended, note, say, tell
+from fleetsim import bundled
+from fleetsim.cli.scenario_options import (
+    DpiOption,
+    FormatOption,
+    JsonOption,
+    PluginOption,
+    QuietOption,
+    UnsetOption,
+    changes,
+)
+from fleetsim.cli.terminal import display, ended, note, output, output_json, say, tell, wide
+from fleetsim.errors import FaultsError
 
 if TYPE_CHECKING:
+    from fleetsim.cli.scenario_options import Changes
     from fleetsim.record.saved_run import Run
     from fleetsim.studies.backends import Backend
     from fleetsim.studies.result import StudyResult
+    from fleetsim.studies.run_store import RunStore
     from fleetsim.studies.study import Study
 
-_MAX_JOBS = 1024
+_MAX_WORKERS = 1024
 _MAX_TIMEOUT_S = 1e9
 _FAILED = 1
 
@@ -32,7 +41,7 @@ StudyArgument = Annotated[
     typer.Argument(
         metavar="STUDY",
         help="A YAML file or the name of a bundled study.",
-        autocompletion=completion.studies,
+        autocompletion=lambda: bundled.names("studies"),
     ),
 ]
 SetOption = Annotated[
@@ -47,20 +56,34 @@ SetOption = Annotated[
 HomeOption = Annotated[
     Path, typer.Option(help="Folder of the runs, which all studies share, and of the pages.")
 ]
+VerboseOption = Annotated[
+    bool, typer.Option("--verbose", help="Print every verdict as a sentence, too.")
+]
+WorkersOption = Annotated[
+    int | None,
+    typer.Option(
+        help="Runs at a time, one process each; as many as cores unless given.",
+        min=1,
+        max=_MAX_WORKERS,
+    ),
+]
+TimeoutOption = Annotated[
+    float | None,
+    typer.Option(
+        metavar="SECONDS",
+        help="End a run that takes longer, of host time; it has failed, and the others go on.",
+        min=1.0,
+        max=_MAX_TIMEOUT_S,
+    ),
+]
 
 
 def run(
     study: StudyArgument,
     set_: SetOption = None,
+    unset: UnsetOption = None,
     home: HomeOption = Path("runs"),
-    jobs: Annotated[
-        int | None,
-        typer.Option(
-            help="Runs at a time, one process each; as many as cores unless given.",
-            min=1,
-            max=_MAX_JOBS,
-        ),
-    ] = None,
+    workers: WorkersOption = None,
     dask: Annotated[
         str | None,
         typer.Option(
@@ -71,15 +94,7 @@ def run(
         ),
     ] = None,
     plugin: PluginOption = None,
-    timeout: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SECONDS",
-            help="End a run that takes longer, of host time; it has failed, and the others go on.",
-            min=1.0,
-            max=_MAX_TIMEOUT_S,
-        ),
-    ] = None,
+    timeout_s: TimeoutOption = None,
     no_results_cache: Annotated[
         bool,
         typer.Option(
@@ -90,6 +105,9 @@ def run(
     run_reports: Annotated[
         bool, typer.Option("--run-reports", help="Write the report of every new run, too.")
     ] = False,
+    verbose: VerboseOption = False,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Carry out the runs of a study that are missing, and write its page.
 
@@ -102,27 +120,27 @@ def run(
     from fleetsim.studies.result import StudyResult
     from fleetsim.studies.run_store import RunStore
 
-    if jobs is not None and dask is not None:
+    if workers is not None and dask is not None:
         raise typer.BadParameter(
-            "--jobs counts processes of this machine; leave it out with --dask"
+            "--workers counts processes of this machine; leave it out with --dask"
         )
-    loaded = _load(study, set_, plugin)
+    loaded = _load(study, changes(set_, unset), plugin)
     store = RunStore(home, caches_results=not no_results_cache)
-    backend = _backend(jobs, dask)
+    backend = _backend(workers, dask)
     try:
-        with watch(console) as watcher:
+        with watch(display(as_json=as_json, quiet=quiet)) as watcher:
             done = execute(
                 loaded,
                 store,
                 backend,
                 watcher,
                 on_finished=_write_report if run_reports else lambda run: None,
-                timeout_s=timeout,
+                timeout_s=timeout_s,
             )
     except KeyboardInterrupt as interrupt:
         again = shlex.join(["fleetsim", *sys.argv[1:]])
         raise ended(interrupt, f": complete runs are kept; go on with: {again}") from interrupt
-    _report(StudyResult(loaded, home))
+    _report(StudyResult(loaded, home), verbose=verbose, as_json=as_json, quiet=quiet)
     if done.failures:
         num = f"{len(done.failures)} of {len(loaded.runs)}"
         say(f"error: {num} runs failed; the page says why")
@@ -132,99 +150,165 @@ def run(
 def status(
     study: StudyArgument,
     set_: SetOption = None,
+    unset: UnsetOption = None,
     home: HomeOption = Path("runs"),
     plugin: PluginOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Check a study file, and count its runs that are complete and begun; name the failed ones.
 
-    The tables of complete runs are compared with their digests; damaged runs are named, too.
+    The tables of complete runs are compared with their digests; damaged runs are named, too. A
+    study whose plug-ins are not given is as its last `study run` had it.
     """
-    from fleetsim.studies.mixed_platforms import mixtures
     from fleetsim.studies.run_store import RunStore
+    from fleetsim.studies.study_setup import mixtures
 
-    loaded = _load(study, set_, plugin)
     store = RunStore(home)
+    loaded = _load_or_recall(study, changes(set_, unset), plugin, store)
     reasons = store.failures(loaded.settings.name)
-    statuses = {planned.key: store.status(planned) for planned in loaded.runs}
-    damages = {
-        planned.key: message for planned in loaded.runs if (message := store.damage(planned))
-    }
-    statuses |= dict.fromkeys(damages, "damaged")
-    done = Counter(
-        (planned.condition, planned.arm)
-        for planned in loaded.runs
-        if statuses[planned.key] == "done"
-    )
-    lines = []
-    for condition, arm in product(loaded.conditions, loaded.arms):
-        name, num_done = ", ".join(filter(None, (condition.label, arm))), done[condition.label, arm]
-        lines.append(f"{name}: {num_done} of {len(loaded.settings.seeds)} runs complete")
+    notes = list(mixtures(loaded, store))
+    num, done, runs = Counter[str](), Counter[tuple[str, str]](), []
     for planned in loaded.runs:
-        if statuses[planned.key] == "damaged":
-            lines.append(f"damaged: {planned.name}: {damages[planned.key]}")
-        elif statuses[planned.key] != "done" and planned.key in reasons:
-            lines.append(f"failed: {planned.name}: {reasons[planned.key]}")
-    num = Counter(statuses.values())
+        state: str = store.status(planned)
+        damage = store.damage(planned)
+        if damage is not None:
+            state, reasons[planned.key] = "damaged", damage
+        num[state] += 1
+        done[planned.condition, planned.arm] += state == "done"
+        if planned.key in reasons and state in ("missing", "unfinished"):
+            state = "failed"
+        row: dict[str, Any] = {"condition": planned.condition, "arm": planned.arm}
+        row |= {"seed": planned.seed, "status": state}
+        row["reason"] = None if state == "done" else reasons.get(planned.key)
+        runs.append({**row, "folder": store.folder(planned)})
+    if as_json:
+        head = {"name": loaded.settings.name, "home": home, "num_runs": len(runs)}
+        output_json({**head, "num_done": num["done"], "runs": runs, "notes": notes})
+        return
+    lines = []
+    for condition, arm in product(loaded.levels, loaded.arms):
+        name = ", ".join(filter(None, (condition, arm)))
+        total = len(loaded.settings.seeds)
+        lines.append(f"{name}: {done[condition, arm]} of {total} runs complete")
+    for planned, row in zip(loaded.runs, runs, strict=True):
+        if row["status"] in ("damaged", "failed"):
+            lines.append(f"{row['status']}: {planned.name}: {row['reason']}")
     lines.append(
-        f"{num['done']} of {len(statuses)} runs are complete, {num['unfinished']} begun;"
-        f" home {home}"
+        f"{num['done']} of {len(runs)} runs are complete, {num['unfinished']} begun; home {home}"
     )
-    tell(*lines, *(f"note: {line}" for line in mixtures(loaded, store)))
+    tell(*lines, *(f"note: {line}" for line in notes))
 
 
 def report(
     study: StudyArgument,
     set_: SetOption = None,
+    unset: UnsetOption = None,
     home: HomeOption = Path("runs"),
     out: Annotated[
         Path | None, typer.Option(help="Folder for the page; HOME/studies/NAME unless given.")
     ] = None,
     format_: FormatOption = None,
+    dpi: DpiOption = 300,
+    width: Annotated[
+        float,
+        typer.Option(
+            metavar="IN",
+            help="Width of figure files in inches: 3.5 a column, 7 two.",
+            min=2,
+            max=14,
+        ),
+    ] = 3.5,
     latex: Annotated[bool, typer.Option("--latex", help="Write tables for LaTeX, too.")] = False,
+    latex_std: Annotated[
+        bool, typer.Option("--latex-std", help="The same with standard deviations, not intervals.")
+    ] = False,
     plugin: PluginOption = None,
+    verbose: VerboseOption = False,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
 ) -> None:
-    """Write the page and the tables of a study from the runs that are complete."""
-    from fleetsim.studies.result import StudyResult
+    """Write the page and the tables of a study from the runs that are complete.
 
-    result = StudyResult(_load(study, set_, plugin), home)
-    _report(result, out, formats=format_ or (), latex=latex)
+    A study whose plug-ins are not given is as its last `study run` had it.
+    """
+    from fleetsim.studies.result import StudyResult
+    from fleetsim.studies.run_store import RunStore
+
+    overrides = changes(set_, unset)
+    loaded = _load_or_recall(study, overrides, plugin, RunStore(home), quiet=quiet)
+    spread = "std" if latex_std else latex
+    files = {"formats": format_ or (), "dpi": dpi, "width_in": width, "latex": spread}
+    result = StudyResult(loaded, home)
+    _report(result, out, verbose=verbose, as_json=as_json, quiet=quiet, **files)
 
 
 def _report(
     result: StudyResult,
     folder: Path | None = None,
     *,
-    formats: Sequence[str] = (),
-    latex: bool = False,
+    verbose: bool = False,
+    as_json: bool = False,
+    quiet: bool = False,
+    **files: Any,
 ) -> None:
     """Write the page, print the verdicts and where it is; a line for each damaged run."""
+    from fleetsim.studies.page import terminal_tables
+
     num_done = int((result.runs["status"] == "done").sum())
     if num_done < len(result.runs):
         note(
             f"{num_done} of {len(result.runs)} runs are complete; `fleetsim study run` makes the"
-            " others"
+            " others",
+            quiet=quiet,
         )
     damaged = result.runs[result.runs["status"] == "damaged"]
     for row in damaged.to_dict("records"):
         name = ", ".join(filter(None, (row["condition"], row["arm"], f"seed {row['seed']}")))
         say(f"warning: {name} is damaged, and left out: {row['reason']}")
-    lines = []
-    for condition in result.study.conditions:
-        verdicts = result.verdicts[result.verdicts["condition"] == condition.label]
-        if condition.label:
-            lines.append(f"{condition.label}:")
-        # Where no run reached a target, the sentences of all currencies are the same.
-        lines += [f"- {sentence}" for sentence in dict.fromkeys(verdicts["sentence"])]
-    page = result.write_report(folder, formats=formats, latex=latex)
+    lines = result.sentences() if verbose else []
+    drawn = list(result.terminal_tables())
+    page = result.write_report(folder, **files)
+    if as_json:
+        output_json(result.record() | {"page": page})
+        return
+    if quiet:
+        output(page)
+        return
+    for heading, table in drawn:
+        tell(heading)
+        wide().print(table, highlight=False, markup=False)
+    if drawn and not verbose:
+        tell(terminal_tables.LEGEND)
     tell(*lines, f"study: {page}")
 
 
-def _load(study: str, overrides: list[str] | None, plugin: list[str] | None) -> Study:
+def _load_or_recall(
+    study: str,
+    overrides: Changes,
+    plugin: list[str] | None,
+    store: RunStore,
+    *,
+    quiet: bool = False,
+) -> Study:
+    """Load a study; if it cannot be, as its last execution had it, whose results are stored."""
+    from fleetsim.studies.study import recalled_study
+
+    try:
+        return _load(study, overrides, plugin)
+    except FaultsError as fault:
+        stored = recalled_study(study, overrides, store.cells)
+        if stored is None:
+            raise
+        note(f"the study is as its last `study run` had it: {fault.faults[0]}", quiet=quiet)
+        return stored
+
+
+def _load(study: str, overrides: Changes, plugin: list[str] | None) -> Study:
     """Load a study, and print the warnings of its scenarios, each once."""
     from fleetsim.scenario import scenario_warnings
     from fleetsim.studies.study import load_study
 
-    loaded = load_study(study, overrides or (), plugin=plugin)
+    loaded = load_study(study, overrides, plugin=plugin)
     train = loaded.settings.train
     each = (scenario_warnings(scenario, train=train) for scenario in loaded.cells.values())
     for line in dict.fromkeys(chain.from_iterable(each)):
@@ -232,12 +316,12 @@ def _load(study: str, overrides: list[str] | None, plugin: list[str] | None) -> 
     return loaded
 
 
-def _backend(jobs: int | None, dask: str | None) -> Backend:
+def _backend(workers: int | None, dask: str | None) -> Backend:
     """Return the processes of this machine, or the Dask cluster at an address."""
     if dask is None:
         from fleetsim.studies.backends import LocalProcesses
 
-        return LocalProcesses(jobs or os.cpu_count() or 1)
+        return LocalProcesses(workers)
     from fleetsim.studies.dask_cluster import connect
 
     cluster = connect(dask)

@@ -1,6 +1,11 @@
-"""Consoles, messages on stderr, and exit codes of an interrupt."""
+"""Consoles, results as text and JSON, messages on stderr, and exit codes of an interrupt."""
 
 import contextlib
+import json
+import math
+from collections.abc import Mapping
+from pathlib import PurePath
+from typing import Any
 
 import typer
 
@@ -27,6 +32,25 @@ def output(text: object, *, ends_line: bool = True) -> None:
     typer.echo(printable(str(text)), nl=ends_line)
 
 
+def output_json(data: object) -> None:
+    """Write data to stdout as JSON; a number that is not finite becomes null."""
+    output(json.dumps(_plain(data), indent=2, allow_nan=False))
+
+
+def _plain(data: Any) -> Any:
+    match data:
+        case Mapping():
+            return {str(key): _plain(value) for key, value in data.items()}
+        case list() | tuple():
+            return [_plain(value) for value in data]
+        case float():
+            return float(data) if math.isfinite(data) else None
+        case PurePath():
+            return str(data)
+        case _:  # NumPy's numbers
+            return _plain(data.item()) if hasattr(data, "item") else data
+
+
 def tell(*lines: str) -> None:
     """Write lines of results, complete before the first is written, to stdout without markup."""
     for line in lines:
@@ -40,9 +64,17 @@ def say(line: str) -> None:
         errors.print(one_line(line), highlight=False, soft_wrap=True, markup=False)
 
 
-def note(line: str) -> None:
-    """Write a line that is neither a warning nor an error."""
-    say(f"note: {line}")
+def note(line: str, *, quiet: bool = False) -> None:
+    """Write a line that is not an error; a quiet command writes no notes, but warnings."""
+    if line.startswith("warning: "):
+        say(line)
+    elif not quiet:
+        say(f"note: {line}")
+
+
+def display(*, as_json: bool, quiet: bool) -> PlainConsole | None:
+    """Return the console for progress: stderr where stdout is JSON, none for a quiet command."""
+    return None if quiet else errors if as_json else console
 
 
 def ended(interrupt: KeyboardInterrupt, message: str) -> typer.Exit:

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from fleetsim.cli.scenario_options import SetOption
+from fleetsim.cli.scenario_options import SetOption, UnsetOption, changes
 from fleetsim.cli.terminal import console, say, tell
 from fleetsim.host import paths
 
 if TYPE_CHECKING:
+    from fleetsim.cli.scenario_options import Changes
     from fleetsim.selector_training.episodes import Episode
-    from fleetsim.selector_training.record_training import FleetFit
-    from fleetsim.selector_training.study_records import RecordRequest
+    from fleetsim.selector_training.record_training import FleetFit, RecordRequest
 
 _MAX_EPISODES = 1_000_000
 _MAX_WORKERS = 1024
@@ -56,6 +56,7 @@ def train(
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of a fit to records.", min=0)] = 1,
     set_: SetOption = None,
+    unset: UnsetOption = None,
     home: HomeOption = Path("runs"),
     workers: Annotated[
         int | None,
@@ -78,15 +79,15 @@ def train(
             raise typer.BadParameter(
                 "fedgcs learns from records: give --records STUDY and no --scenario"
             )
-        from fleetsim.selector_training.study_records import RecordRequest
+        from fleetsim.selector_training.record_training import RecordRequest
 
         request = RecordRequest(form, per_arm=per_arm, arms=tuple(arm or ()))
-        _from_records(records, request, out, seed, set_ or [], home)
+        _from_records(records, request, out, seed, changes(set_, unset), home)
     else:
         if scenario is None or records is not None:
             message = f"{kind} learns over episodes: give --scenario and no --records"
             raise typer.BadParameter(message)
-        _over_episodes(scenario, kind, out, episodes, first_seed, set_ or [], workers)
+        _over_episodes(scenario, kind, out, episodes, first_seed, changes(set_, unset), workers)
     say(f"weights: {out}")
 
 
@@ -134,7 +135,7 @@ def break_even(
         f" {spent.server_j / 1e3:.2f} kJ of the server ({server_w:g} W)"
     ]
     for row in rows_of(StudyResult(loaded, home).tables.costs, spent, arm=arm, baseline=against):
-        unit = {"seconds": "s", "joules": "J"}[row.currency]
+        unit = {"seconds": "s", "joules": "J"}[row.metric]
         saves = (
             f"a run saves {row.saving:.4g} {unit} [{row.low:.4g}, {row.high:.4g}]"
             f" against {against} ({row.num_seeds} seeds)"
@@ -144,7 +145,7 @@ def break_even(
         pays = "never"
         if row.runs is not None:
             pays = f"after {row.runs:.1f} runs ({row.rounds:.0f} rounds)"
-        lines.append(f"{row.target}, {row.currency}: {saves}; pays {pays}")
+        lines.append(f"{row.target}, {row.metric}: {saves}; pays {pays}")
     tell(*lines)
 
 
@@ -154,7 +155,7 @@ def _over_episodes(
     out: Path,
     episodes: int,
     first_seed: int,
-    overrides: list[str],
+    overrides: Changes,
     workers: int | None,
 ) -> None:
     from fleetsim.progress import bar, progress_text
@@ -184,11 +185,14 @@ def _over_episodes(
 
 
 def _from_records(
-    study: str, request: RecordRequest, out: Path, seed: int, overrides: list[str], home: Path
+    study: str, request: RecordRequest, out: Path, seed: int, overrides: Changes, home: Path
 ) -> None:
     from fleetsim.progress import bar
-    from fleetsim.selector_training.record_training import settings_of, train_from_records
-    from fleetsim.selector_training.study_records import collected
+    from fleetsim.selector_training.record_training import (
+        collected,
+        settings_of,
+        train_from_records,
+    )
     from fleetsim.studies.run_store import RunStore
     from fleetsim.studies.study import load_study
 

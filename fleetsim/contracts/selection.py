@@ -15,6 +15,7 @@ from fleetsim.contracts.work import (
     Work,
     WorkKind,
 )
+from fleetsim.counts import Batching, LastBatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,14 @@ class FleetView:
     label_coverage: FloatArray | None = None
     """Share of all labels that occur among each client's training samples, as the clients declare
     [N]. None where samples have no single label: next tokens, a blank data set."""
+
+    last_batch: LastBatch = "keep"
+    """Use of the samples that an epoch leaves after its full batches (`task.local.last_batch`)."""
+
+    @property
+    def batching(self) -> Batching:
+        """Rule by which an epoch of the local training is cut into batches."""
+        return Batching(self.batch_size, self.last_batch)
 
     @property
     def training(self) -> Work:

@@ -13,6 +13,7 @@ import numpy as np
 
 from fleetsim import rng
 from fleetsim.contracts import FloatArray, IntArray, ModelCost, Work, WorkKind
+from fleetsim.counts import Batching
 from fleetsim.errors import ScenarioError
 from fleetsim.fleet.batteries.assignment import assign_batteries
 from fleetsim.fleet.batteries.base import Batteries
@@ -111,14 +112,14 @@ class Fleet:
         """Return the samples of every client that this kind of work uses [N]."""
         return self.num_evaluated if work.kind is WorkKind.EVALUATE else self.num_samples
 
-    def epoch_s(self, client: int, cost: ModelCost, batch_size: int) -> float:
+    def epoch_s(self, client: int, cost: ModelCost, batching: Batching) -> float:
         """Return seconds of one epoch of a client's own unit while nothing slows it."""
         seconds = unloaded_s(
             self.profile(client).compute,
             cost,
             Work(WorkKind.TRAIN, epochs=1),
             num_samples=self.num_samples[client : client + 1],
-            batch_size=batch_size,
+            batching=batching,
         )
         return float(seconds[0] / self.unit_speed[client])
 
@@ -149,7 +150,7 @@ class Fleet:
         condition: FloatArray,
         cost: ModelCost,
         work: Work,
-        batch_size: int,
+        batching: Batching,
         *,
         left_s: FloatArray | None = None,
         matters_until_s: FloatArray | None = None,
@@ -166,7 +167,7 @@ class Fleet:
             profile, rows = self.profiles[index], device == index
             power_w[rows] = profile.power.train_above_idle_w
             seconds[rows] = unloaded_s(
-                profile.compute, cost, work, num_samples=num_samples[rows], batch_size=batch_size
+                profile.compute, cost, work, num_samples=num_samples[rows], batching=batching
             )
         seconds /= self.unit_speed[clients]
         return lay_out_computations(
@@ -179,7 +180,7 @@ class Fleet:
         )
 
     def steps_done(
-        self, clients: IntArray, cost: ModelCost, work: Work, batch_size: int, share: FloatArray
+        self, clients: IntArray, cost: ModelCost, work: Work, batching: Batching, share: FloatArray
     ) -> IntArray:
         """Return the whole SGD steps in this share [n] of the training of clients [n]."""
         device, num_samples = self.device[clients], self.num_samples[clients]
@@ -191,7 +192,7 @@ class Fleet:
                 cost,
                 work,
                 num_samples=num_samples[rows],
-                batch_size=batch_size,
+                batching=batching,
                 share=share[rows],
             )
         return steps

@@ -3,8 +3,7 @@
 - `running`: One run of a Flower app on a scenario's fleet, into a run folder.
 - `grid`: The `Grid` of Flower that a server app talks to: nodes and messages on the virtual clock.
 - `message_server`: Messages on the virtual clock.
-- `pushed_messages`: Messages that were pushed.
-- `message_tasks`: Tasks of messages: what a message to a client costs on the clock, and its end.
+- `message_tasks`: Tasks of messages.
 - `rounds_of_messages`: Rounds of a Flower app.
 - `client_nodes`: Nodes that run the client app.
 - `costs`: Cost of messages: declared in the app's `pyproject.toml`, or counted around one call.

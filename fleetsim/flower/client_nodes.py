@@ -20,7 +20,7 @@ from fleetsim.errors import DataError, FleetsimError
 from fleetsim.flower import payload, versions
 from fleetsim.flower.app import App
 from fleetsim.flower.costs import MessageCost
-from fleetsim.host import crash_file
+from fleetsim.host.user_code import crash_file
 from fleetsim.learning.global_generators import addressed
 from fleetsim.quoting import one_line, quoted
 from fleetsim.user.flop import torch_counting
@@ -266,5 +266,5 @@ def errors_of_app(app: App, who: str) -> Iterator[None]:
         place, cause = _origin(app, fault)
         text = one_line(f"{type(cause).__name__}: {cause}")
         raise DataError(
-            f"{place}: {who} raised {text}; its traceback is in {crash_file.write(fault)}"
+            f"{place}: {who} raised {text}; its traceback is in {crash_file(fault)}"
         ) from fault

@@ -19,8 +19,7 @@ from fleetsim.engine.state_parts import joined, part_of
 from fleetsim.engine.world import World
 from fleetsim.flower.call_record import CallRecord
 from fleetsim.flower.client_nodes import ClientNodes, NodeMessage
-from fleetsim.flower.message_tasks import Answer, MessageTasks
-from fleetsim.flower.pushed_messages import PushedMessages
+from fleetsim.flower.message_tasks import Answer, MessageTasks, PushedMessages
 from fleetsim.flower.rounds_of_messages import RoundsOfMessages
 from fleetsim.scenario import Scenario
 

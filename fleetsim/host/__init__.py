@@ -13,5 +13,4 @@
 - `plain_console`: Console whose output holds no control characters but its own.
 - `user_code`: Calls of code of the user's own.
 - `surroundings`: State of the process around code of the user's own.
-- `crash_file`: File with the traceback of an unexpected exception, for a bug report.
 """

@@ -5,9 +5,14 @@ of the user's code. The code prints to stderr. `fleetsim.host.surroundings` rest
 """
 
 import os
+import platform
+import shlex
 import sys
+import tempfile
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import metadata
 from pathlib import Path
 
 from fleetsim.errors import FleetsimError, PluginError
@@ -85,6 +90,20 @@ def is_from_user_code(fault: BaseException) -> bool:
     files = [file for file, _ in _frames(fault)[1:]]
     ours = [place for place, file in enumerate(files) if file.startswith(_PACKAGE)]
     return any(not _is_foreign(file) for file in files[min(ours, default=len(files)) :])
+
+
+def crash_file(fault: BaseException) -> Path:
+    """Write a new temporary file for a bug report: versions, command line and traceback."""
+    lines = [
+        f"fleetsim {metadata.version('fleetsim')}, Python {platform.python_version()},"
+        f" {platform.platform()}\n",
+        f"{shlex.join(['fleetsim', *sys.argv[1:]])}\n\n",
+        *traceback.format_exception(fault),
+    ]
+    descriptor, name = tempfile.mkstemp(prefix="fleetsim-crash-", suffix=".txt")
+    with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
+        file.writelines(lines)
+    return Path(name)
 
 
 def _place(fault: BaseException) -> list[tuple[str, int]]:

@@ -17,8 +17,8 @@ class AccessKernel(Kernel):
     """Serial kernel on `AccessedInputs`.
 
     A sample is made from its address: the run's seed, the client, its task, the item, and the
-    number of times that the task has read the item before, which is the epoch. The server reads its
-    own samples once per evaluation, always with the same draws.
+    number of times that the task has read the item before, which is the epoch if none is dropped.
+    The server reads its own samples once per evaluation, always with the same draws.
     """
 
     def __init__(self, module: nn.Module, data: TrainerData, **options: Any) -> None:

@@ -22,7 +22,7 @@ from fleetsim.kernels.batches import Length, StackJob
 from fleetsim.kernels.cpu.gemm import onednn
 from fleetsim.kernels.device_samples import DeviceSamples, as_tensor
 from fleetsim.learning.data.accessed_inputs import AccessedInputs
-from fleetsim.learning.data.byte_images import ByteImages
+from fleetsim.learning.data.dataset import ByteImages
 from fleetsim.learning.global_generators import addressed
 from fleetsim.learning.local import local_sgd
 from fleetsim.learning.local.augmentation import StepStream
@@ -199,8 +199,8 @@ class Kernel:
         if job.work.kind is not WorkKind.TRAIN:
             return 0
         num_samples = self._sizes[job.client]
-        batch_size = self._local_settings.batch_size
-        return local_sgd.num_steps(num_samples, job.work.epochs, batch_size, job.most_steps)
+        batching = self._local_settings.batching
+        return local_sgd.num_steps(num_samples, job.work.epochs, batching, job.most_steps)
 
     def num_samples_of(self, job: Job) -> int:
         """Return the number of samples of one pass of a job."""

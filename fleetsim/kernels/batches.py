@@ -3,9 +3,9 @@
 Clients of unequal size share a stack as a *shrinking prefix*: sorted by their number of steps,
 descending, the clients that still train at step t are the first K_t, a view of the stack.
 
-The last batch of an epoch may be smaller than the other batches of its step. It is either padded
-with samples of weight 0, or computed separately. Only the latter is exact for networks in which the
-samples of a batch influence each other, as in BatchNorm.
+The last batch of an epoch may differ in size from the other batches of its step. Smaller ones are
+either padded with samples of weight 0, or computed separately. Only the latter is exact for
+networks in which the samples of a batch influence each other, as in BatchNorm.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fleetsim.contracts import BoolArray, IntArray, JobResult, Parameters
-from fleetsim.counts import num_batches
+from fleetsim.counts import Batching
 from fleetsim.learning.local.local_sgd import num_steps
 
 
@@ -29,9 +29,9 @@ class Length(NamedTuple):
     most_steps: int | None = None
     """Number of steps, >= 1, after which the training stops; None: all epochs."""
 
-    def num_steps(self, batch_size: int) -> int:
+    def num_steps(self, batching: Batching) -> int:
         """Return the number of SGD steps."""
-        return num_steps(self.num_samples, self.epochs, batch_size, self.most_steps)
+        return num_steps(self.num_samples, self.epochs, batching, self.most_steps)
 
 
 class StackJob(NamedTuple):
@@ -85,7 +85,8 @@ class BatchSchedule:
     is_last_epoch: BoolArray
     """True for lines of a client's last epoch, whose losses are reported [lines]."""
     num_losses: IntArray
-    """Number of reported losses by client: its samples, or fewer if the training stops early."""
+    """Number of reported losses by client: its samples, or fewer if the training stops early or
+    drops some."""
 
     def results(
         self, jobs: Sequence[StackJob], losses: NDArray[np.float64], vectors: Iterable[Parameters]
@@ -129,11 +130,16 @@ class BatchSchedule:
         return [tuple(block.tolist()) for block in np.split(means, ends[:-1])]
 
 
-def longest_first(lengths: Sequence[Length], batch_size: int) -> list[int]:
+def largest_batch(lengths: Sequence[Length], batching: Batching) -> int:
+    """Return the samples of the largest batch of some trainings."""
+    return max(batching.largest(length.num_samples) for length in lengths)
+
+
+def longest_first(lengths: Sequence[Length], batching: Batching) -> list[int]:
     """Return trainings by index in descending order of their steps, then of their samples."""
     return sorted(
         range(len(lengths)),
-        key=lambda i: (-lengths[i].num_steps(batch_size), -lengths[i].num_samples),
+        key=lambda i: (-lengths[i].num_steps(batching), -lengths[i].num_samples),
     )
 
 
@@ -151,44 +157,44 @@ def in_turn(jobs: Sequence[StackJob]) -> tuple[list[StackJob], IntArray]:
     return moved, np.stack(table)
 
 
-def schedule(jobs: Sequence[StackJob], batch_size: int, *, is_padded: bool) -> BatchSchedule:
+def schedule(jobs: Sequence[StackJob], batching: Batching, *, is_padded: bool) -> BatchSchedule:
     """Return the batches of all jobs, which are sorted longest first.
 
     If `is_padded`, every step is one block, and small batches are padded with the client's last
     sample; else batches of different sizes are in different blocks.
     """
-    plan = _plan(tuple(job.length for job in jobs), batch_size, is_padded=is_padded)
+    plan = _plan(tuple(job.length for job in jobs), batching, is_padded=is_padded)
     shuffled = np.concatenate([job.rows.take(job.orders).ravel() for job in jobs])
     return replace(plan, rows=shuffled[plan.rows])
 
 
 # Rounds with clients of one size share a plan.
 @lru_cache(maxsize=2)
-def _plan(lengths: tuple[Length, ...], batch_size: int, *, is_padded: bool) -> BatchSchedule:
+def _plan(lengths: tuple[Length, ...], batching: Batching, *, is_padded: bool) -> BatchSchedule:
     """Return the schedule of trainings of these lengths; it is never changed.
 
     Its rows are positions among the samples of all jobs and epochs.
     """
     size, epochs = np.array([length[:2] for length in lengths]).T
-    per_epoch = num_batches(size, batch_size)
-    steps = np.array([length.num_steps(batch_size) for length in lengths])
+    per_epoch = batching.num_batches(size)
+    steps = np.array([length.num_steps(batching) for length in lengths])
     # At step t train the clients with more than t steps.
     num_training = np.searchsorted(-steps, -np.arange(steps[0]), side="left")
     step = np.repeat(np.arange(steps[0]), num_training)
     client = np.arange(len(step)) - np.repeat(np.cumsum(num_training) - num_training, num_training)
     epoch, batch = np.divmod(step, per_epoch[client])
-    num_real = np.minimum(size[client] - batch * batch_size, batch_size)
+    num_real = batching.size_of(batch, size[client])
     if not is_padded:
         order = np.lexsort((client, -num_real, step))
         step, client, epoch = step[order], client[order], epoch[order]
         batch, num_real = batch[order], num_real[order]
-    column = np.arange(min(batch_size, size.max()))
+    column = np.arange(largest_batch(lengths, batching))
     # By the number 0, 1, 2 ... of real samples. Padding repeats the last of them, so that a line
     # holds the data of its client alone.
     fill = np.arange(len(column) + 1)[:, None]
     within, weights = np.minimum(column, fill - 1), (column < fill) / np.maximum(fill, 1)
     begin = (np.cumsum(size * epochs) - size * epochs)[client]
-    begin += epoch * size[client] + batch * batch_size
+    begin += epoch * size[client] + batch * batching.size
     is_last_epoch = epoch == ((steps - 1) // per_epoch)[client]
     num_losses = np.zeros_like(size)
     np.add.at(num_losses, client[is_last_epoch], num_real[is_last_epoch])

@@ -12,7 +12,7 @@ from torch import Tensor
 from fleetsim.contracts import Parameters
 from fleetsim.kernels.batches import StackJob
 from fleetsim.kernels.cpu.workspace import Workspace
-from fleetsim.learning.data.byte_images import ByteImages
+from fleetsim.learning.data.dataset import ByteImages
 from fleetsim.learning.data.standardisation import CACHED, PIXEL_MAX
 
 

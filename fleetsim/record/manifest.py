@@ -139,6 +139,8 @@ class Manifest(Settings):
     """Virtual time reached."""
     host_s: Annotated[float, Field(ge=0.0)] = 0.0
     """Seconds of host time spent, over all resumes."""
+    num_parameters: Annotated[int, Field(ge=0)] | None = None
+    """Trained parameters of the network; null: a Flower app's, or the run is older."""
     digest: Hash | None = None
     """SHA-256 of the values of all tables; null unless the run is done."""
     table_digests: dict[TableName, Hash] | None = None

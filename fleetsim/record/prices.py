@@ -92,14 +92,14 @@ def load(name: str, *, named_by: str = "prices") -> Prices:
 
 def bill(run: Run, prices: Prices) -> Bill:
     """Compute the costs of a run."""
-    tasks = _with_spending(ledger.with_fates(run.rounds, run.tasks))
+    tasks = _with_spending(ledger.with_energy_outcomes(run.rounds, run.tasks))
     is_done = run.manifest.status == "done"
     num_clients = run.clients["device"].value_counts() if is_done else None
     virtual_s = run.virtual_s
     return Bill(
         prices,
         _weighed(tasks, prices, num_clients, virtual_s),
-        _weighed(tasks[tasks["fate"] != ledger.USED], prices, None, virtual_s),
+        _weighed(tasks[tasks["energy_outcome"] != ledger.USED], prices, None, virtual_s),
     )
 
 

@@ -333,9 +333,9 @@ class Run:
         return entries
 
     def energy_by(self, *keys: str) -> pd.Series[float]:
-        """Return joules summed by one or more of client, device, purpose, fate and component.
+        """Return joules summed by some of client, device, purpose, energy_outcome and component.
 
-        `run.energy_by("fate")` shows what was wasted and why, `run.energy_by("device",
+        `run.energy_by("energy_outcome")` shows what was wasted and why, `run.energy_by("device",
         "component")` the components of each kind of device.
 
         Raises:

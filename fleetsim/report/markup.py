@@ -57,7 +57,7 @@ class Picture:
     @property
     def address(self) -> str:
         """SVG as a data: URI."""
-        return f"data:image/svg+xml;base64,{base64.b64encode(self.svg).decode()}"
+        return _address("svg+xml", self.svg)
 
 
 def style() -> str:
@@ -70,17 +70,28 @@ def digest(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def write(path: Path, template: str, *, folder: str = "report", **content: object) -> None:
-    """Fill in a template from a folder of the package, and write the page atomically."""
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("fleetsim", folder),
+def _environment(*folders: str) -> jinja2.Environment:
+    places = dict.fromkeys((*folders, "report"))
+    return jinja2.Environment(
+        loader=jinja2.ChoiceLoader([jinja2.PackageLoader("fleetsim", each) for each in places]),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    page = environment.get_template(template).render(**content)
+
+
+def _address(kind: str, data: bytes) -> str:
+    return f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
+
+
+def write(path: Path, template: str, *, folder: str = "report", **content: object) -> None:
+    """Fill in a template from a folder of the package, and write the page atomically.
+
+    It may import those of this package.
+    """
+    page = _environment(folder).get_template(template).render(**content)
     # A lone surrogate, as in the name of a file that is not UTF-8, has no bytes.
     atomic_files.write(path, page.encode("utf-8", "replace"), hint=HINT)
 
@@ -108,17 +119,7 @@ def card(
     >>> card("a<b", "done", Table(("what", "value"), [("rounds", "5")]))[:30]
     '<div><b>a&lt;b</b> done<table>'
     """
-    parts = [Markup("<div><b>{}</b> {}").format(heading, words)]
-    parts += [Markup("<div>{}</div>").format(line) for line in notices]
-    head = Markup().join(Markup("<th>{}</th>").format(column) for column in table.columns)
-    parts.append(Markup("<table><thead><tr>{}</tr></thead><tbody>").format(head))
-    for first, *others in table.rows:
-        cells = Markup().join(Markup("<td>{}</td>").format(cell) for cell in others)
-        parts.append(Markup("<tr><th>{}</th>{}</tr>").format(first, cells))
-    parts.append(Markup("</tbody></table>"))
-    if png is not None:
-        address = f"data:image/png;base64,{base64.b64encode(png).decode()}"
-        image = '<img alt="{}" style="max-width: 100%; width: {}px" src="{}">'
-        parts.append(Markup(image).format(description, width, address))
-    parts.append(Markup("</div>"))
-    return str(Markup().join(parts))
+    address = None if png is None else _address("png", png)
+    texts = {"heading": heading, "words": words, "table": table, "notices": list(notices)}
+    picture = {"address": address, "width": width, "description": description}
+    return _environment().get_template("card.html.j2").render(**texts, **picture)

@@ -72,13 +72,13 @@ def digits(value: float | None) -> str:
     return f"{value:,.0f}" if abs(value) >= 99.95 else f"{value:#.3g}"
 
 
-def count(number: int | None) -> str:
+def count(number: float | None) -> str:
     """Return a whole number as text.
 
-    >>> count(1234), count(None)
-    ('1,234', '-')
+    >>> count(1234), count(None), count(float("nan"))
+    ('1,234', '-', '-')
     """
-    return NOTHING if number is None else f"{number:,}"
+    return NOTHING if number is None or math.isnan(number) else f"{number:,.0f}"
 
 
 def percent(fraction: float | None) -> str:

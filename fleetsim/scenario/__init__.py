@@ -8,12 +8,12 @@
 - `inert_keys`: Keys of a scenario, and entries of its lists.
 - `facts`: Facts of one scenario that decide which keys have an effect.
 - `warning_lines`: Warnings about a scenario that can run but may not be what its user meant.
-- `outline`: Outline of a scenario in five lines: task, fleet, server, end, and identity of the run.
+- `outline`: Outline of a scenario: task, fleet, network, server and end, one line each.
 """
 
 from fleetsim.scenario.contradictions import never_ends
 from fleetsim.scenario.loading import LEAST_BYTE_PER_CLIENT, from_document, load, schema
-from fleetsim.scenario.outline import outline
+from fleetsim.scenario.outline import outline, setup_of
 from fleetsim.scenario.samples import samples_of
 from fleetsim.scenario.settings import (
     WORLD,
@@ -37,5 +37,6 @@ __all__ = [
     "samples_of",
     "scenario_warnings",
     "schema",
+    "setup_of",
     "transformer_warning",
 ]

@@ -194,6 +194,7 @@ def _set_selector_up(scenario: Scenario, document: Document) -> None:
                 epochs=local.epochs or 0,
                 steps=local.steps,
                 batch_size=local.batch_size,
+                last_batch=local.last_batch,
                 learning_rate=local.optimizer.learning_rate_at(1),
                 planned_rounds=scenario.stop.rounds,
                 parameters=np.zeros(1, dtype=np.float32),

@@ -2,7 +2,7 @@
 
 - `strict_yaml`: A strict subset of YAML, read with the line of every value.
 - `yaml_text`: Plain data as YAML that `fleetsim.schema.strict_yaml` reads back as equal data.
-- `overrides`: Overrides of a document by `--set KEY.PATH=VALUE` or by another file.
+- `overrides`: Overrides of a document by `--set`, `--unset` or another file, without editing it.
 - `python_data`: Documents and overrides that are given as Python values, not as text.
 - `faults`: Messages about faults in a file, one line each: place, key, and what is allowed.
 - `fault_location`: Key, settings class and limits that a pydantic error location refers to.

@@ -4,7 +4,7 @@ Entries of lists stand as `key[]`, and those of mappings with names of the user'
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,7 +47,13 @@ class ExplainedKey:
     no_effect: str
     """Condition under which it has no effect, with a hint; empty: it always acts."""
     kinds: Mapping[str, str]
-    """Kinds of a mapping that has kinds, with the first line of each one's description."""
+    """Kinds of a mapping that has kinds, with the description of each one."""
+
+    @property
+    def facts(self) -> list[str]:
+        """Type, limits and default in words."""
+        default = "required" if self.default is None else f"default {self.default}"
+        return [text for text in (self.type, self.range, default) if text]
 
 
 def explained_keys(schema: Node) -> list[ExplainedKey]:
@@ -71,8 +77,12 @@ def namesake(keys: list[ExplainedKey], unknown: str) -> str | None:
     """Return the key with the same last word that has most in common with an unknown one's path."""
     *outer, last = unknown.split(".")
     same = dict.fromkeys(each.key for each in keys if each.key.split(".")[-1] == last)
-    near = sorted(same, key=lambda name: (-_common(name.split("."), outer), name.count(".")))
-    return near[0] if near else None
+
+    def distance(name: str) -> tuple[int, int]:
+        words = name.split(".")
+        return -sum(word in words for word in outer), len(words)
+
+    return min(same, key=distance, default=None)
 
 
 def nearest_key(keys: list[ExplainedKey], unknown: str) -> str | None:
@@ -87,10 +97,6 @@ def nearest_key(keys: list[ExplainedKey], unknown: str) -> str | None:
     beside = [name for name in names if name.split(".")[:-1] == outer]
     match = nearest(last, [name.split(".")[-1] for name in beside])
     return ".".join((*outer, match)) if match is not None else nearest(unknown, names)
-
-
-def _common(names: list[str], words: list[str]) -> int:
-    return sum(word in names for word in words)
 
 
 def _joined_kinds(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
@@ -116,13 +122,12 @@ class _Walk:
             if name in _TAGS and "const" in node:
                 continue  # explained once for all kinds, below
             leaves = list(self._leaves(node))
-            options = [leaf for leaf in leaves if "properties" in leaf]
-            tags = {tag: option for option in options if (tag := self._tag(option)) is not None}
+            tags = {tag: leaf for leaf in leaves if (tag := _tag(leaf)) is not None}
             default = None if name in required else _default(node)
             words = " ".join((node.get("description") or "").split())
             no_effect = node.get(NO_EFFECT, "")
-            kinds = {tag: _first_line(option) for (_, tag), option in tags.items()}
-            types = _joined([self._type(leaf) for leaf in leaves])
+            kinds = {tag: option.get("description", "") for (_, tag), option in tags.items()}
+            types = _joined(map(self._type, leaves))
             limits = " and ".join(filter(None, map(_limits, leaves)))
             yield ExplainedKey(key, beside, types, limits, default, words, no_effect, kinds)
             if tags:
@@ -132,10 +137,10 @@ class _Walk:
                 default = None if usual is None else json.dumps(usual)
                 words, types = f"Choice of what stands in {key}.", " or ".join(kinds)
                 yield ExplainedKey(f"{key}.{choice}", beside, types, "", default, words, "", kinds)
-            for below, suffix in self._mappings(leaves):
+            for below, suffix in self._mappings(node):
                 if below["title"] in within:
                     continue
-                tag = self._tag(below)
+                tag = _tag(below)
                 inner = (*beside, f"{key}.{tag[0]}: {tag[1]}") if tag else beside
                 yield from self.keys(below, key + suffix, inner, (*within, below["title"]))
 
@@ -149,27 +154,14 @@ class _Walk:
         else:
             yield node
 
-    def _mappings(self, leaves: list[Node]) -> Iterator[tuple[Node, str]]:
+    def _mappings(self, node: Node) -> Iterator[tuple[Node, str]]:
         """Yield the settings in the alternatives of a key, with what their keys begin with."""
-        for leaf in leaves:
-            items, values = leaf.get("items"), leaf.get("additionalProperties")
+        for leaf in self._leaves(node):
             if "properties" in leaf:
                 yield leaf, ""
-            elif isinstance(items, dict):
-                yield from ((below, f"[]{end}") for below, end in self._within(items))
-            elif isinstance(values, dict):
-                yield from ((below, f".NAME{end}") for below, end in self._within(values))
-
-    def _within(self, node: Node) -> Iterator[tuple[Node, str]]:
-        return self._mappings(list(self._leaves(node)))
-
-    def _tag(self, mapping: Node) -> tuple[str, str] | None:
-        """Return the key that chooses a kind, and its value there."""
-        for name in _TAGS:
-            node = mapping["properties"].get(name, {})
-            if "const" in node:
-                return name, str(node["const"])
-        return None
+            for inside, begin in (("items", "[]"), ("additionalProperties", ".NAME")):
+                if isinstance(inner := leaf.get(inside), dict):
+                    yield from ((below, begin + end) for below, end in self._mappings(inner))
 
     def _type(self, leaf: Node) -> str:
         if "const" in leaf:
@@ -178,14 +170,19 @@ class _Walk:
             return " or ".join(map(json.dumps, leaf["enum"]))
         if "properties" in leaf:
             return "mapping"
-        items, values = leaf.get("items"), leaf.get("additionalProperties")
-        if isinstance(items, dict):
-            return f"list of {_joined([self._type(each) for each in self._leaves(items)])}"
         if pair := leaf.get("prefixItems"):
-            return f"list of {len(pair)} of {_joined([self._type(each) for each in pair])}"
-        if isinstance(values, dict):
-            return f"mapping of {_joined([self._type(each) for each in self._leaves(values)])}"
+            return f"list of {len(pair)} of {_joined(map(self._type, pair))}"
+        for inside, noun in (("items", "list"), ("additionalProperties", "mapping")):
+            if isinstance(inner := leaf.get(inside), dict):
+                return f"{noun} of {_joined(map(self._type, self._leaves(inner)))}"
         return _TYPES.get(leaf.get("type", ""), "any value")
+
+
+def _tag(leaf: Node) -> tuple[str, str] | None:
+    """Return the key that chooses a kind, and its value there."""
+    nodes = leaf.get("properties", {})
+    tags = ((name, str(nodes[name]["const"])) for name in _TAGS if "const" in nodes.get(name, {}))
+    return next(tags, None)
 
 
 def _default(node: Node) -> str:
@@ -194,7 +191,7 @@ def _default(node: Node) -> str:
     return json.dumps(node["default"]) if "default" in node else empty
 
 
-def _joined(types: list[str]) -> str:
+def _joined(types: Iterable[str]) -> str:
     return " or ".join(dict.fromkeys(types))
 
 
@@ -206,5 +203,6 @@ def _limits(leaf: Node) -> str:
     return " and ".join(bounds)
 
 
-def _first_line(mapping: Node) -> str:
-    return " ".join(mapping.get("description", "").split("\n\n")[0].split())
+def first_line(description: str) -> str:
+    """Return the first paragraph of a description, on one line."""
+    return " ".join(description.split("\n\n", maxsplit=1)[0].split())

@@ -271,7 +271,8 @@ def _of_other_kind(fault: _Fault, document: Document) -> _Fault:
     if not document.line(fault.key_path) or document.line((*above, choice)):
         return fault
     name = spelled(above)
-    return replace(fault, hint=f"; leave it out, or give all of {name}: --set '{name}={{{block}}}'")
+    hint = f"; remove it with --unset {spelled(fault.key_path)}, or give all of {name}"
+    return replace(fault, hint=f"{hint}: --set '{name}={{{block}}}'")
 
 
 def _looked_up(fault: _Fault, keys: list[ExplainedKey]) -> _Fault:

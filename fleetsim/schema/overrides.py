@@ -1,4 +1,4 @@
-"""Overrides of a document by `--set KEY.PATH=VALUE` or by another file, without editing it.
+"""Overrides of a document by `--set`, `--unset` or another file, without editing it.
 
 * `server.selector.kind=oort`, `stop.rounds=5`: the value is one YAML scalar, list or mapping by
   the rules of `fleetsim.schema.strict_yaml`. It replaces the file's value, mappings included.
@@ -7,6 +7,7 @@
 * Parents that are missing or null are created.
 * Another `kind` than the file's drops the file's other keys beside it, which belong to the old
   kind. Later overrides add the keys of the new one.
+* `removals`: a key of the file is taken out, so that its default holds.
 """
 
 import copy
@@ -15,16 +16,19 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from fleetsim.errors import ScenarioError
 from fleetsim.quoting import cut, listed, quoted
+from fleetsim.schema.spelling import did_you_mean
 from fleetsim.schema.strict_yaml import MAX_DEPTH, Document, KeyPath, parse_value, shown, spelled
 
 _STEP = re.compile(
     r"""(?:^|(?<=.)\.)(?P<bare>[^\s.="'\[\]]+)|(?:^|(?<=.)\.)"(?P<quoted>[^"]+)\"|"""
     r"""\["(?P<bracketed>[^"]+)"\]|\[(?P<index>[0-9]{1,9})\]"""
 )
+_REMOVED: Final = object()
+"""Value of an override that removes its key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,16 @@ def apply(document: Document, changes: Iterable[str | Override]) -> Document:
     return replace(document, data=target.data, places=target.places)
 
 
+def removals(keys: Iterable[str]) -> list[Override]:
+    """Return overrides that remove keys which the document gives, as `--unset KEY` does.
+
+    >>> document = Document({"server": {"cohort": 10, "deadline_s": 5}}, "quickstart.yaml")
+    >>> apply(document, removals(["server.deadline_s"])).data
+    {'server': {'cohort': 10}}
+    """
+    return [Override(key, _REMOVED, f"--unset {cut(key)}") for key in keys]
+
+
 def content_hash(data: Any) -> str:
     """Return the SHA-256 (hex) of plain data, whatever the order of keys; 1 and 1.0 are equal.
 
@@ -86,12 +100,16 @@ def _canonical(data: Any) -> Any:
 
 class _Target:
     def __init__(self, document: Document) -> None:
+        self.source = document.source
         self.data = copy.deepcopy(document.data)
         self.places = dict(document.places)
 
     def put(self, change: Override) -> None:
-        name, value = change.name, copy.deepcopy(change.value)
-        steps = _steps(change.key, name)
+        name, steps = change.name, _steps(change.key, change.name)
+        if change.value is _REMOVED:
+            self.remove(steps, name)
+            return
+        value = copy.deepcopy(change.value)
         here: Any = self.data
         path: KeyPath = ()
         for step in steps[:-1]:
@@ -106,6 +124,22 @@ class _Target:
         here[key] = value
         self.forget((*path, key))
         self.places[(*path, key)] = name
+
+    def remove(self, steps: list[str | int], name: str) -> None:
+        here: Any = self.data
+        owner: Any = here
+        path: KeyPath = ()
+        for step in steps:
+            key = self.key(here, path, step, steps, name) if here else step
+            if isinstance(here, dict | None) and key not in (here or ()):
+                near = did_you_mean(str(key), map(str, here or ()))
+                hint = near or ", so its default holds already; leave --unset out"
+                raise ScenarioError(f"{name}: is no key of {self.source}{hint}")
+            owner, here, path = here, here[key], (*path, key)
+        if isinstance(owner, list):
+            raise ScenarioError(f"{name}: is an item of a list; set the whole list instead")
+        del owner[path[-1]]
+        self.forget(path)
 
     def key(
         self, here: Any, path: KeyPath, step: str | int, steps: list[str | int], name: str

@@ -38,9 +38,9 @@ class Spent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BreakEven:
-    """Cost before use against the saving of one run, in one currency."""
+    """Cost before use against the saving of one run, in one metric."""
 
-    currency: str
+    metric: str
     target: str
     spent: float
     num_seeds: int
@@ -116,15 +116,15 @@ def break_even(costs: pd.DataFrame, spent: Spent, *, arm: str, baseline: str) ->
     reached = costs[costs["is_reached"]]
     for (condition, target), rows in reached.groupby(["condition", "target"], sort=False):
         label = ", ".join(filter(None, (str(condition), str(target))))
-        cost = rows.set_index(["currency", "arm", "seed"])["cost"]
+        cost = rows.set_index(["metric", "arm", "seed"])["cost"]
         rounds_of_run = float(_costs_of(cost, "rounds", arm).mean())
-        for currency, spent_before in before.items():
-            saved = _costs_of(cost, currency, baseline) - _costs_of(cost, currency, arm)
+        for metric, spent_before in before.items():
+            saved = _costs_of(cost, metric, baseline) - _costs_of(cost, metric, arm)
             savings: FloatArray = np.array(saved.dropna(), dtype=np.float64)
             low, high = t_interval(savings) if savings.size > 1 else (np.nan, np.nan)
             result.append(
                 BreakEven(
-                    currency=currency,
+                    metric=metric,
                     target=label,
                     spent=spent_before,
                     num_seeds=savings.size,
@@ -137,6 +137,6 @@ def break_even(costs: pd.DataFrame, spent: Spent, *, arm: str, baseline: str) ->
     return result
 
 
-def _costs_of(cost: pd.Series[float], currency: str, arm: str) -> pd.Series[float]:
-    chosen = cost[[(key[0], key[1]) == (currency, arm) for key in cost.index]]
-    return chosen.droplevel(["currency", "arm"])
+def _costs_of(cost: pd.Series[float], metric: str, arm: str) -> pd.Series[float]:
+    chosen = cost[[(key[0], key[1]) == (metric, arm) for key in cost.index]]
+    return chosen.droplevel(["metric", "arm"])

@@ -66,17 +66,22 @@ def manifest_of(
     drawn: tuple[DrawnFigure, ...],
     *,
     run_key: str | None,
+    unmet: str | None,
 ) -> Manifest:
-    """Return the manifest of a run of the scenario that begins now."""
+    """Return the manifest of a run of the scenario that begins now.
+
+    `unmet` says why no client can meet the deadline, if so.
+    """
     labels, weights = prepared.test_labels, weights_of(scenario.server.selector)
     warnings = scenario_warnings(scenario, train=prepared.trainer_kind != UNTRAINED)
     slow = transformer_warning(scenario, prepared.cost)
-    if slow is not None and slow not in warnings:  # only its network can tell
-        warnings = [*warnings, slow]
+    # Only the network and the fleet can tell.
+    warnings += [line for line in (slow, unmet) if line is not None and line not in warnings]
     return begun_manifest(
         scenario,
         platform,
         name=scenario.name,
+        num_parameters=prepared.cost.num_parameters,
         trainer=prepared.trainer_kind,
         trainer_reason=prepared.trainer_reason,
         plugins=tuple(

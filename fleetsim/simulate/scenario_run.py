@@ -87,14 +87,14 @@ def run(scenario: Scenario, settings: RunSettings) -> Run:
         fleet.memory.spare_byte(
             prepared.cost,
             num_samples=prepared.num_samples,
-            batch_size=scenario.task.local.batch_size,
+            batching=scenario.task.local.batching,
         )
     unmet = unmet_deadline(scenario, fleet, prepared)
     on_note = settings.on_note or (lambda line: None)
     if unmet is not None:
         on_note(f"warning: {unmet}")
     begins = manifest_of(
-        scenario, prepared, platform, fleet.device_figures, run_key=settings.run_key
+        scenario, prepared, platform, fleet.device_figures, run_key=settings.run_key, unmet=unmet
     )
     with held_folder(settings, begins, platform, scenario=scenario.to_yaml()) as (folder, manifest):
         if manifest.status == "done":
@@ -121,7 +121,7 @@ def run(scenario: Scenario, settings: RunSettings) -> Run:
                     steps=scenario.task.local.steps,
                     clock_fraction=scenario.task.local.clock_fraction,
                 ),
-                batch_size=scenario.task.local.batch_size,
+                batching=scenario.task.local.batching,
                 upload_byte=prepared.upload_byte(scenario.server.compression),
                 learning_rate_at=scenario.task.local.optimizer.learning_rate_at,
                 trainer=prepared.trainer,

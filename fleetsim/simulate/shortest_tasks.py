@@ -42,7 +42,7 @@ def unmet_deadline(scenario: Scenario, fleet: Fleet, prepared: PreparedTask) -> 
             prepared.cost,
             work,
             num_samples=fleet.num_samples[rows],
-            batch_size=local.batch_size,
+            batching=local.batching,
         )
     train_s /= fleet.unit_speed
     down_s = _least_s(fleet, Direction.DOWN, prepared.cost.payload_byte)

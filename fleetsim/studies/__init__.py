@@ -9,8 +9,8 @@
 - `dask_cluster`: A Dask cluster as the place where the runs of a study are carried out.
 - `execution`: Execution of a study.
 - `display`: Progress of a study.
-- `mixed_platforms`: Notes on a study whose runs were made on several numerical platforms.
-- `costs`: Costs of a run until it reached an accuracy.
+- `study_setup`: Setup of a study for its page, and notes where its runs were made differently.
+- `costs`: Costs of a run until it reached an accuracy, in the metrics that docs/studies.md defines.
 - `run_tables`: Tables of the runs of a study, read from the run folders.
 - `evidence`: Evidence of a study.
 - `result`: Result of a study: its tables, its evidence, its runs, and its page.
@@ -19,4 +19,5 @@
 - `statistics`: Statistics of costs to a target: pure functions on arrays, one value for each seed.
 - `planned_run`: A planned run of a study.
 - `run_process`: A process that carries out runs of a study: its start, its messages, and its end.
+- `search`: Search over keys of a scenario for the lowest costs, several seeds a trial.
 """

@@ -5,6 +5,7 @@
 """
 
 import multiprocessing
+import os
 import signal
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, wait
@@ -61,7 +62,7 @@ class LocalProcesses:
 
     shares_disk = True
 
-    def __init__(self, jobs: int) -> None:
+    def __init__(self, jobs: int | None) -> None:
         if multiprocessing.current_process().daemon:
             raise ScenarioError(
                 "this process is a daemon, as those of multiprocessing.Pool are, and may not start"
@@ -69,7 +70,7 @@ class LocalProcesses:
             )
         # Spawned, not forked: torch has threads.
         self._context = FreshContext()
-        self._jobs = jobs
+        self._jobs = jobs or os.cpu_count() or 1
         self._idle: list[_Child] = []
         self._busy: dict[Future[Files | None], _Child] = {}
 

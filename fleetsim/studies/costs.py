@@ -1,4 +1,4 @@
-"""Costs of a run until it reached an accuracy, in the currencies that docs/studies.md defines.
+"""Costs of a run until it reached an accuracy, in the metrics that docs/studies.md defines.
 
 A run that never reaches the accuracy is censored: its cost is what it spent until it ended, and
 `is_reached` is false. Beyond a budget a run counts as ended.
@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from fleetsim.record import prices
+from fleetsim.record.measures import ledger
 from fleetsim.record.measures.cost_to_target import first_reached
 from fleetsim.record.prices import Prices
 from fleetsim.record.saved_run import Run
@@ -17,12 +19,41 @@ from fleetsim.studies.settings import WHOLE_RUN, Budgets, Target
 
 
 class Cost(NamedTuple):
-    """Cost of one run in one currency."""
+    """Cost of one run in one metric."""
 
     target: str
-    currency: str
+    metric: str
     cost: float
     is_reached: bool
+
+
+def ends(run: Run, targets: list[Target]) -> dict[str, int | None]:
+    """Return the position of the round that reached each target, by label; None: none did.
+
+    Without targets: that of the whole run.
+    """
+    if not targets:
+        return {WHOLE_RUN: len(run.rounds) - 1}
+    return {
+        target.label: first_reached(run.rounds, target.accuracy, smooth_rounds=target.smooth_rounds)
+        for target in targets
+    }
+
+
+def ledgers(run: Run, targets: list[Target]) -> pd.DataFrame:
+    """Return joules by target, component and outcome, until each target or the end of the run."""
+    run.ledger()  # checks that the joules add up
+    parts = [
+        ledger.energy_by(
+            ledger.ledger(run.rounds.iloc[: None if end is None else end + 1], run.tasks),
+            *("component", "energy_outcome"),
+        )
+        .rename("energy_j")
+        .reset_index()
+        .assign(target=label)
+        for label, end in ends(run, targets).items()
+    ]
+    return pd.concat(parts, ignore_index=True)
 
 
 def costs(
@@ -32,37 +63,32 @@ def costs(
 
     Costs in seconds and joules end at their budgets.
     """
-    rounds = run.rounds
-    if rounds.empty:
+    if run.rounds.empty:
         return
-    if not targets:
-        yield from _spent(run, WHOLE_RUN, None, priced)
     limits = {} if budgets is None else {"seconds": budgets.time_s, "joules": budgets.energy_j}
-    for target in targets:
-        position = first_reached(rounds, target.accuracy, smooth_rounds=target.smooth_rounds)
-        run_costs = _spent(run, target.label, position, priced, is_reached=position is not None)
-        for cost in run_costs:
-            limit = limits.get(cost.currency)
+    for label, end in ends(run, targets).items():
+        for cost in _spent(run, label, end, priced):
+            limit = limits.get(cost.metric) if targets else None
             if limit is not None and cost.cost > limit:
                 yield cost._replace(cost=limit, is_reached=False)
             else:
                 yield cost
 
 
-def _spent(
-    run: Run, label: str, position: int | None, priced: Prices | None, *, is_reached: bool = True
-) -> Iterator[Cost]:
+def _spent(run: Run, label: str, end: int | None, priced: Prices | None) -> Iterator[Cost]:
     """Yield what a run spent until the end of a row of its rounds; until its end if None."""
-    row = run.rounds.iloc[-1 if position is None else position]
+    last = len(run.rounds) - 1 if end is None else end
+    row = run.rounds.iloc[last]
     spent = {
         "rounds": float(row["round"]),
+        "client updates": float(run.rounds["num_delivered"].iloc[: last + 1].sum()),
         "seconds": float(row["finished_at_s"]),
         "joules": float(row["energy_total_j"]),
     }
     if priced is not None:
         spent |= _priced(run, priced, int(row["round"]))
-    for currency, cost in spent.items():
-        yield Cost(label, currency, cost, is_reached)
+    for metric, cost in spent.items():
+        yield Cost(label, metric, cost, end is not None)
 
 
 def _priced(run: Run, priced: Prices, last_round: int) -> dict[str, float]:

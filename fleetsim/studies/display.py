@@ -227,8 +227,11 @@ def _printer(console: PlainConsole) -> Callable[[str], None]:
 
 
 @contextmanager
-def watch(console: PlainConsole) -> Iterator[Watcher]:
-    """Show the progress of a study: live on a terminal, else as lines."""
+def watch(console: PlainConsole | None) -> Iterator[Watcher]:
+    """Show the progress of a study: live on a terminal, else as lines; not without console."""
+    if console is None:
+        yield Lines(lambda line: None)
+        return
     if not console.is_terminal:
         yield Lines(_printer(console))
         return

@@ -1,7 +1,7 @@
 """Evidence of a study: summaries of costs, verdicts on arms, and differences of accuracies.
 
 The methods are in `fleetsim.studies.statistics`. Arms are compared with the baseline by the seeds
-that both have completed.
+that both have completed. In a sweep, a study of one arm, the levels take the place of the arms.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -11,18 +11,20 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fleetsim.studies.settings import EQUIVALENCE_MARGIN
 from fleetsim.studies.statistics.comparison import Comparison, compare
 from fleetsim.studies.statistics.shares import survival_sentence, survival_share
 from fleetsim.studies.statistics.summary import Summary, summarise
 from fleetsim.studies.statistics.t_test import t_interval, t_test
 from fleetsim.studies.statistics.verdict import Verdict, decide, holm
 
-_FAMILY = ["condition", "target", "currency"]
+_FAMILY = ["condition", "target", "metric"]
 _SUMMARY_COLUMNS = [*_FAMILY, "arm", *Summary.__dataclass_fields__]
 _VERDICT_COLUMNS = [
     *(*_FAMILY, "arm", "baseline"),
     *Comparison.__dataclass_fields__,
-    *("win_share", "win_low", "win_high", "p_holm", "kind", "sentence"),
+    *("win_share", "win_low", "win_high", "p_holm", "p_equal", "equal_within", "kind"),
+    "sentence",
 ]
 _DIFFERENCE_COLUMNS = [
     *("condition", "measure", "arm", "baseline", "num_pairs", "difference", "low", "high"),
@@ -31,7 +33,7 @@ _DIFFERENCE_COLUMNS = [
 
 
 def summaries(costs: pd.DataFrame, arms: Sequence[str]) -> pd.DataFrame:
-    """Return a row per condition, target, currency and arm, from the table of costs."""
+    """Return a row per condition, target, metric and arm, from the table of costs."""
     rows = []
     for family, group in _families(costs):
         for arm in arms:
@@ -42,19 +44,36 @@ def summaries(costs: pd.DataFrame, arms: Sequence[str]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=_SUMMARY_COLUMNS)
 
 
-def verdicts(
-    costs: pd.DataFrame, arms: Sequence[str], baseline: str, *, doubtful: Collection[str] = ()
-) -> pd.DataFrame:
-    """Return a row per condition, target, currency and arm but the baseline.
+def by_level(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a table of a sweep with its conditions, the levels, as arms of one condition."""
+    return frame.assign(arm=frame["condition"], condition="")
 
-    In the conditions `doubtful` every seed is another plausible fleet, and the sentence says in how
-    many of them the arm costs less.
+
+def verdicts(
+    costs: pd.DataFrame,
+    arms: Sequence[str],
+    baseline: str | None,
+    *,
+    margin: float = EQUIVALENCE_MARGIN,
+    doubtful: Collection[str] = (),
+) -> pd.DataFrame:
+    """Return a row per condition, target, metric and arm but the baseline.
+
+    Without a baseline the others are compared with the best arm of each condition, target and
+    metric: of those that most seeds reached the target with, the one of the least geometric mean
+    cost. In the conditions `doubtful` every seed is another plausible fleet, and the sentence says
+    in how many of them the arm costs less.
     """
     rows: list[dict[str, Any]] = []
     for family, group in _families(costs):
-        comparisons = _comparisons(group, arms, baseline)
+        reference = _best(group) if baseline is None else baseline
         for verdict in decide(
-            comparisons, baseline=baseline, currency=family["currency"], target=family["target"]
+            _comparisons(group, arms, reference),
+            baseline=reference,
+            metric=family["metric"],
+            target=family["target"],
+            margin=margin,
+            is_best=baseline is None,
         ):
             rows.append(family | _verdict_row(verdict, is_doubtful=family["condition"] in doubtful))
     return pd.DataFrame(rows, columns=_VERDICT_COLUMNS)
@@ -82,10 +101,17 @@ def differences(accuracies: pd.DataFrame, arms: Sequence[str], baseline: str) ->
 
 
 def _families(costs: pd.DataFrame) -> Iterator[tuple[dict[str, str], pd.DataFrame]]:
-    """Yield costs of the same condition, target and currency; currencies that cost nothing not."""
+    """Yield costs of the same condition, target and metric; metrics that cost nothing not."""
     for keys, group in costs.groupby(_FAMILY, sort=False):
         if (group["cost"] > 0.0).all():
             yield dict(zip(_FAMILY, map(str, keys), strict=True)), group
+
+
+def _best(costs: pd.DataFrame) -> str:
+    by_arm = costs.assign(log_cost=np.log(costs["cost"])).groupby("arm", sort=False)
+    ranks = by_arm.agg(num_reached=("is_reached", "sum"), log_cost=("log_cost", "mean"))
+    ranked = ranks.sort_values(["num_reached", "log_cost"], ascending=[False, True], kind="stable")
+    return str(ranked.index[0])
 
 
 def _comparisons(costs: pd.DataFrame, arms: Sequence[str], baseline: str) -> dict[str, Comparison]:
@@ -113,14 +139,10 @@ def _verdict_row(verdict: Verdict, *, is_doubtful: bool) -> dict[str, Any]:
     sentence = verdict.sentence
     if is_doubtful and comparison.num_pairs > 1:
         sentence += f" {survival_sentence(verdict.arm, verdict.baseline, share)}"
+    names = ("arm", "baseline", "p_holm", "p_equal", "equal_within", "kind")
     return {
-        "arm": verdict.arm,
-        "baseline": verdict.baseline,
+        **{name: getattr(verdict, name) for name in names},
         **asdict(comparison),
-        "win_share": share.share,
-        "win_low": share.low,
-        "win_high": share.high,
-        "p_holm": verdict.p_holm,
-        "kind": verdict.kind,
+        **{f"win_{name}": getattr(share, name) for name in ("share", "low", "high")},
         "sentence": sentence,
     }

@@ -21,7 +21,7 @@ from fleetsim.studies.planned_run import PlannedRun
 from fleetsim.studies.run_order import order_of, receive
 from fleetsim.studies.run_process import RunProgress, output_of
 from fleetsim.studies.run_store import RunStore, SetAside, for_study
-from fleetsim.studies.study import Study
+from fleetsim.studies.study import Study, stored_cells
 
 MOST_ATTEMPTS = 2
 """Number of times that a run is carried out before it counts as failed."""
@@ -89,6 +89,8 @@ def execute(
     complete runs after an interrupt.
     """
     with store.locked(study.settings.name):
+        study.save(store.study_folder(study.settings.name))
+        store.save_cells(study.settings.name, stored_cells(study))
         failures: dict[str, str] = {}
         try:
             runs = {planned.key: planned for planned in study.runs}
@@ -206,7 +208,7 @@ class _UnderWay:
                 self._begun_s[future] = self._last_s = now_s
             begun_s = self._begun_s.get(future)
             if begun_s is not None and now_s - begun_s > timeout_s:
-                reason = f"took longer than --timeout {timeout_s:g} s, and was ended"
+                reason = f"took longer than --timeout-s {timeout_s:g} s, and was ended"
             elif begun_s is None and self._loses_places and now_s - self._last_s > timeout_s:
                 reason = "did not begin: its executor still has the runs that took too long"
             else:
@@ -277,7 +279,7 @@ def _failure(future: Future[Files | None], planned: PlannedRun, store: RunStore)
         or_plugin = " or was ended by its plug-in" if planned.scenario.plugins else ""
         return (
             f"its process was killed, as the system does when memory is short{or_plugin}; run fewer"
-            " at a time with --jobs, or lower the fleet, the model or the data set"
+            " at a time with --workers, or lower the fleet, the model or the data set"
         )
     except (RunIsBusyError, KeyboardInterrupt):
         raise

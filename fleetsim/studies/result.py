@@ -7,13 +7,12 @@ result.run(arm="oort", seed=3).time_to_accuracy(0.8)
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from fleetsim.errors import DataError
 from fleetsim.host import paths
@@ -29,19 +28,24 @@ from fleetsim.studies import evidence
 from fleetsim.studies.backends import Backend, LocalProcesses, RemoteTasks
 from fleetsim.studies.display import Lines, watch_from_python
 from fleetsim.studies.execution import Watcher, execute
-from fleetsim.studies.mixed_platforms import mixtures
+from fleetsim.studies.page import findings
 from fleetsim.studies.run_store import HOME, RunStore
 from fleetsim.studies.run_tables import RunTables, tables_of
-from fleetsim.studies.settings import WHOLE_RUN, StudySettings
+from fleetsim.studies.settings import WHOLE_RUN, Metric, StudySettings
 from fleetsim.studies.study import Study, load_study
+from fleetsim.studies.study_setup import mixtures, setup_block
 from fleetsim.studies.study_tables import StudyHeader, StudyTables
 from fleetsim.user import PluginNames
 
 if TYPE_CHECKING:
     import pandas as pd
+    from rich.table import Table
 
 _CSV = ("runs", "costs", "accuracies", "summaries", "verdicts", "differences")
 """Tables that are written as files."""
+_SUMMARY = ("num_seeds", "num_reached", "mean", "std", "median", "restricted_mean")
+_VERDICT = ("baseline", "num_pairs", "ratio", "low", "high", "p_holm", "kind", "sentence")
+"""Columns of summaries and verdicts for scripts."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -67,7 +71,7 @@ class StudyResult:
 
     @property
     def costs(self) -> pd.DataFrame:
-        """A row per complete run, target and currency."""
+        """A row per complete run, target and metric."""
         return self.tables.costs
 
     @property
@@ -87,35 +91,92 @@ class StudyResult:
 
     @cached_property
     def summaries(self) -> pd.DataFrame:
-        """A row per condition, target, currency and arm: the costs over seeds."""
+        """A row per condition, target, metric and arm: the costs over seeds."""
         return evidence.summaries(self.costs, self.study.arms)
 
     @cached_property
     def verdicts(self) -> pd.DataFrame:
-        """A row per condition, target, currency and arm but the baseline, with a sentence."""
+        """A row per condition, target, metric and arm but the baseline, with a sentence.
+
+        In a sweep, a study of one arm, the levels are compared: they stand in the column `arm`.
+        """
+        doubtful = self.study.doubtful_conditions
+        if self._is_sweep:
+            doubtful = frozenset([""] if doubtful else [])
         return evidence.verdicts(
-            self.costs,
-            self.study.arms,
-            self.study.settings.baseline_arm,
-            doubtful=self.study.doubtful_conditions,
+            self._compared(self.costs),
+            self._arms,
+            self._baseline,
+            margin=self.study.settings.equivalence_margin,
+            doubtful=doubtful,
         )
 
     @cached_property
     def differences(self) -> pd.DataFrame:
-        """A row per condition, measure and arm but the baseline: the difference of accuracies."""
-        return evidence.differences(
-            self.accuracies, self.study.arms, self.study.settings.baseline_arm
-        )
+        """A row per condition, measure and arm but the baseline: the difference of accuracies.
+
+        Levels of a sweep are compared with `baseline_level`, or with the first.
+        """
+        baseline = self._baseline or self._arms[0]
+        return evidence.differences(self._compared(self.accuracies), self._arms, baseline)
+
+    @property
+    def _is_sweep(self) -> bool:
+        return self.study.settings.is_sweep
+
+    @property
+    def _arms(self) -> tuple[str, ...]:
+        """Arms, or the levels of a sweep, that are compared."""
+        return self.study.levels if self._is_sweep else self.study.arms
+
+    @property
+    def _baseline(self) -> str | None:
+        study = self.study
+        return study.baseline_level if self._is_sweep else study.settings.baseline_arm
+
+    def _compared(self, frame: pd.DataFrame) -> pd.DataFrame:
+        return evidence.by_level(frame) if self._is_sweep else frame
+
+    def sentences(self) -> list[str]:
+        """Return all verdicts as sentences, below the conditions."""
+        (tables, header), lines = self._page(), []
+        first, others = findings.groups(tables, header)
+        for condition in header.conditions:
+            every = [
+                sentence
+                for group in (*first, *others)
+                if group.condition == condition
+                for sentence in (group.summary, *(text for *_, text in group.verdicts))
+            ]
+            lines += [f"{condition}:"] if condition else []
+            # Where no run reached a target, the sentences of all metrics are the same.
+            lines += [f"- {sentence}" for sentence in dict.fromkeys(filter(None, every))]
+        return lines
+
+    def terminal_tables(self) -> Iterator[tuple[str, Table]]:
+        """Yield a heading and a table of verdicts for each condition and target."""
+        # Imported here: the page needs matplotlib, which runs do not.
+        from fleetsim.studies.page import terminal_tables  # noqa: PLC0415
+
+        return terminal_tables.tables_of(*self._page())
 
     def write_report(
-        self, folder: str | Path | None = None, *, formats: Iterable[str] = (), latex: bool = False
+        self,
+        folder: str | Path | None = None,
+        *,
+        formats: Iterable[str] = (),
+        dpi: int = 300,
+        width_in: float = 3.5,
+        latex: bool | Literal["std"] = False,
     ) -> Path:
         """Write the page `study.html` and the tables as CSV; return the page.
 
         Args:
             folder: folder to write to; None: that of the study in its home.
             formats: formats of the figures besides the page, of svg, pdf and png.
-            latex: write tables for LaTeX too.
+            dpi: dots per inch of figures in PNG.
+            width_in: width of figures; a column of a paper has about 3.5 in, two have 7.
+            latex: write tables for LaTeX too, with intervals of means or standard deviations.
 
         Raises:
             DataError: a run is damaged, or a file cannot be written.
@@ -126,11 +187,34 @@ class StudyResult:
         target = RunStore(self.home).study_folder(self.study.settings.name)
         if folder is not None:
             target = paths.local(folder)
-        page = write_page(self._page_tables(), self._header(), target, formats=formats, latex=latex)
+        page = write_page(
+            *self._page(), target, formats=formats, dpi=dpi, width_in=width_in, latex=latex
+        )
+        self.study.save(target)
         for name in _CSV:
             frame: pd.DataFrame = getattr(self, name)
             atomic_files.write(target / f"{name}.csv", csv_text.encoded(frame))
         return page
+
+    def record(self) -> dict[str, Any]:
+        """Return the evidence for scripts, in SI; docs/commands.md defines every key."""
+        settings, runs = self.study.settings, self.runs
+
+        def rows(frame: pd.DataFrame, columns: tuple[str, ...]) -> list[dict[Hashable, Any]]:
+            return frame[["condition", "target", "metric", "arm", *columns]].to_dict("records")
+
+        return {
+            "name": settings.name,
+            "question": settings.question,
+            "home": self.home,
+            "arms": self._arms,
+            "baseline": self._baseline,
+            "seeds": settings.seeds,
+            "num_runs": len(runs),
+            "num_done": int((runs["status"] == "done").sum()),
+            "summaries": rows(self.summaries, _SUMMARY),
+            "verdicts": rows(self.verdicts, _VERDICT),
+        }
 
     def __repr__(self) -> str:
         return f"<StudyResult {self.study.settings.name} in {self.home}>"
@@ -140,10 +224,12 @@ class StudyResult:
         # Imported here: it needs matplotlib, which runs do not.
         from fleetsim.studies.page import study_card  # noqa: PLC0415
 
-        return study_card.html(self._page_tables(), self._header())
+        return study_card.html(*self._page())
 
-    def _page_tables(self) -> StudyTables:
-        return StudyTables(*(getattr(self, field.name) for field in fields(StudyTables)))
+    def _page(self) -> tuple[StudyTables, StudyHeader]:
+        frames = {field.name: getattr(self, field.name) for field in fields(StudyTables)}
+        compared = {name: self._compared(frame) for name, frame in frames.items()}
+        return StudyTables(**compared | {"verdicts": self.verdicts}), self._header()
 
     def _header(self) -> StudyHeader:
         study = self.study
@@ -151,17 +237,34 @@ class StudyResult:
         return StudyHeader(
             name=settings.name,
             question=settings.question,
-            arms=study.arms,
-            baseline=settings.baseline_arm,
+            arms=self._arms,
+            baseline=self._baseline,
             seeds=tuple(settings.seeds),
             targets=tuple(target.label for target in settings.all_targets) or (WHOLE_RUN,),
+            target_accuracies=tuple(target.accuracy for target in settings.all_targets),
             factors={
                 key: tuple(dict.fromkeys(condition.levels[key] for condition in study.conditions))
-                for key in study.factors
+                for key in settings.vary
             },
-            conditions=tuple(condition.label for condition in study.conditions),
+            conditions=("",) if self._is_sweep else study.levels,
+            primary=self._primary,
+            margin=settings.equivalence_margin,
+            sweep_arm=study.arms[0] if self._is_sweep else None,
             notes=tuple(self._notes()),
+            setup=setup_block(study, RunStore(self.home)),
         )
+
+    @property
+    def _primary(self) -> tuple[str, Metric] | None:
+        settings, primary = self.study.settings, self.study.settings.primary
+        if primary is None:
+            return None
+        labels = [
+            target.label
+            for target in settings.all_targets
+            if primary.target in (None, target.accuracy)
+        ]
+        return (labels or [WHOLE_RUN])[-1], primary.metric
 
     def _notes(self) -> Iterator[str]:
         settings = self.study.settings
@@ -243,11 +346,7 @@ def study(
     # Not for the runs: an executor of threads makes them in turns of their own.
     with turn(Environment, GlobalGenerators, TorchSettings):
         loaded = load_study(path, changes, plugin=plugin)
-    backend: Backend
-    if executor is None:
-        backend = LocalProcesses(jobs or os.cpu_count() or 1)
-    else:
-        backend = RemoteTasks(executor)
+    backend: Backend = LocalProcesses(jobs) if executor is None else RemoteTasks(executor)
     store = RunStore(paths.local(home), caches_results=results_cache)
     if watcher is None and on_line is not None:
         watcher = Lines(on_line)

@@ -66,16 +66,9 @@ class ProgressSender:
         )
 
 
-class _Process(NamedTuple):
-    """State of a process that makes runs."""
-
-    messages: Connection
-    ends: threading.Event
-    """Set when the run shall end after its current round."""
-
-
-_PROCESS: list[_Process] = []
-"""State of this process, if it makes runs."""
+_PROCESS: list[tuple[Connection, threading.Event]] = []
+"""In a process that makes runs: where its messages go, and what is set when the run shall end after
+its current round."""
 
 
 def begin(messages: Connection, requests: Connection) -> None:
@@ -89,7 +82,7 @@ def begin(messages: Connection, requests: Connection) -> None:
 
     messages.send(os.getpid())
     ends = threading.Event()
-    _PROCESS[:] = [_Process(messages, ends)]
+    _PROCESS[:] = [(messages, ends)]
     threading.Thread(target=_listen, args=(requests, ends), daemon=True).start()
 
 

@@ -3,7 +3,7 @@
 ```
 HOME/study-runs/NAME-KEY16/            a run folder, shared by all studies that need this run
 HOME/study-runs/NAME-KEY16.damaged/    a damaged one, set aside; then .damaged-2, .damaged-3 ...
-HOME/studies/NAME/                     the study's own folder: its page, tables and failures
+HOME/studies/NAME/                     the study's own folder: file, page, tables, cells, failures
 HOME/results-cache/                    results of training, found again by runs of equal training
 ```
 """
@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from fleetsim.errors import DataError
 from fleetsim.host import paths
@@ -25,6 +25,7 @@ from fleetsim.studies.planned_run import PlannedRun, require_planned
 
 HOME = RUNS
 _FAILURES = "failures.json"
+_CELLS = "cells.json"
 _KEY_LENGTH = 16
 _ELSEWHERE = "choose another place with --home"
 
@@ -169,11 +170,22 @@ class RunStore:
 
     def save_failures(self, name: str, reasons: Mapping[str, str]) -> None:
         """Replace the failures of a study."""
+        self._save(name, _FAILURES, {"study": name, "reasons": dict(reasons)})
+
+    def cells(self, name: str) -> dict[str, Any]:
+        """Return the scenarios of a study in its last execution; empty without one."""
+        path = self.study_folder(name) / _CELLS
+        return atomic_files.read_json(path, hint="delete it") if path.exists() else {}
+
+    def save_cells(self, name: str, cells: Mapping[str, Any]) -> None:
+        """Replace the scenarios of a study."""
+        self._save(name, _CELLS, cells)
+
+    def _save(self, name: str, file: str, data: Mapping[str, Any]) -> None:
         folder = self.study_folder(name)
         atomic_files.make_inner_folder(folder, hint=_ELSEWHERE)
-        data = {"study": name, "reasons": dict(reasons)}
         text = f"{json.dumps(data, indent=2)}\n"
-        atomic_files.write(folder / _FAILURES, text.encode(), hint=_ELSEWHERE)
+        atomic_files.write(folder / file, text.encode(), hint=_ELSEWHERE)
 
     @contextmanager
     def locked(self, name: str) -> Iterator[None]:

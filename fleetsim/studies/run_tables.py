@@ -8,7 +8,7 @@ import pandas as pd
 
 from fleetsim.errors import DataError
 from fleetsim.record.saved_run import Run
-from fleetsim.studies.costs import costs
+from fleetsim.studies.costs import costs, ledgers
 from fleetsim.studies.planned_run import PlannedRun
 from fleetsim.studies.run_store import RunStore, damage_of
 from fleetsim.studies.settings import Budgets
@@ -66,13 +66,15 @@ def tables_of(study: Study, store: RunStore) -> RunTables:
                 state = run_parts.run
                 parts.append(run_parts)
         rows.append(cell | levels[planned.condition] | state)
-    columns = ["condition", *study.factors, "arm", "seed", *_RUN_COLUMNS]
+    columns = ["condition", *study.settings.vary, "arm", "seed", *_RUN_COLUMNS]
     return RunTables(
         runs=pd.DataFrame(rows, columns=columns).astype(_RUN_COLUMNS),
-        costs=_frame([part.costs for part in parts], ("target", "currency", "cost", "is_reached")),
+        costs=_frame([part.costs for part in parts], ("target", "metric", "cost", "is_reached")),
         accuracies=_frame([part.accuracies for part in parts], ("measure", "accuracy")),
         curves=_joined([part.curve for part in parts], ("round", "time_s", "energy_j", "accuracy")),
-        ledgers=_joined([part.ledger for part in parts], ("component", "fate", "energy_j")),
+        ledgers=_joined(
+            [part.ledger for part in parts], ("target", "component", "energy_outcome", "energy_j")
+        ),
     )
 
 
@@ -89,13 +91,14 @@ def _parts(
         costs=[
             cell | cost._asdict()
             for cost in costs(run, settings.all_targets, study.prices, settings.budgets)
+            if cost.metric != study.left_out_metric
         ],
         accuracies=[
             cell | {"measure": measure, "accuracy": value}
             for measure, value in _accuracies(run, settings.budgets)
         ],
         curve=_curve(run).assign(**cell),
-        ledger=run.energy_by("component", "fate").rename("energy_j").reset_index().assign(**cell),
+        ledger=ledgers(run, settings.all_targets).assign(**cell),
     )
 
 

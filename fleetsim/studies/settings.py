@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints, model_validator
 
@@ -15,6 +15,8 @@ _MOST_SEEDS = 10_000
 MOST_RUNS = 100_000
 """Number of runs above which a study is refused."""
 
+EQUIVALENCE_MARGIN = 0.05
+"""Relative difference below which costs count as equal, unless a study gives another."""
 WHOLE_RUN = "the whole run"
 """Label of the target of a study without targets, which every run reaches."""
 
@@ -57,6 +59,19 @@ class Budgets(Settings):
         return self
 
 
+Metric = Literal["rounds", "client updates", "seconds", "joules", "dollars", "grams"]
+"""Unit of costs; client updates replace rounds where servers of different modes are compared."""
+
+
+class PrimaryOutcome(Settings):
+    """Outcome on which the question is decided; the page leads with it."""
+
+    target: PositiveFraction | None = None
+    """Accuracy, one of the targets; null: the last of them."""
+    metric: Metric = "joules"
+    """Cost until that target."""
+
+
 class StudySettings(Settings):
     """Comparison of arms in conditions over seeds; every combination is a run."""
 
@@ -87,6 +102,13 @@ class StudySettings(Settings):
     """Seeds; arms meet the same fleet, channels and people with the same seed."""
     targets: list[PositiveFraction | Target] = Field(default_factory=list)
     """Accuracies whose costs are compared; empty: the whole runs are."""
+    primary: PrimaryOutcome | None = None
+    """Outcome chosen before the runs; null: all outcomes of the last target stand side by side."""
+    baseline_level: Any = None
+    """In a study of one arm, level with which the others are compared: a value of the varied key,
+    or the label of a condition; null: the best level of the runs."""
+    equivalence_margin: Annotated[float, Field(ge=1e-4, le=1.0)] = EQUIVALENCE_MARGIN
+    """Relative difference below which costs count as equal, such as 0.05."""
     budgets: Budgets | None = None
     """Budgets within which accuracies are compared."""
     prices: str | None = None
@@ -104,6 +126,11 @@ class StudySettings(Settings):
         """Name of the baseline."""
         return self.baseline if self.baseline is not None else next(iter(self.arms))
 
+    @property
+    def is_sweep(self) -> bool:
+        """True for one arm whose keys vary: its levels are compared."""
+        return len(self.arms) == 1 and bool(self.vary)
+
     @model_validator(mode="after")
     def _consistent(self) -> StudySettings:
         if self.baseline is not None and self.baseline not in self.arms:
@@ -112,6 +139,16 @@ class StudySettings(Settings):
         for index, label in enumerate(labels):
             if label in labels[:index]:
                 raise faults.at(("targets", index), "is there twice; name each target once")
+        if self.baseline_level is not None and not self.is_sweep:
+            raise faults.at(
+                ("baseline_level",), "is for one arm whose keys vary; arms have a `baseline`"
+            )
+        accuracies = [target.accuracy for target in self.all_targets]
+        if self.primary is not None and self.primary.target not in (None, *accuracies):
+            raise faults.at(
+                ("primary", "target"),
+                f"is no target; the targets are {', '.join(map(str, accuracies)) or 'none'}",
+            )
         if self.targets and not self.train:
             raise faults.at(
                 ("targets",), "without training there is no accuracy; leave out one of the two"

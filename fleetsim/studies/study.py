@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -12,19 +14,24 @@ from typing import Any
 from fleetsim import bundled
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.quoting import MAX_LINES, cut, listed, quoted
-from fleetsim.record import prices
+from fleetsim.record import atomic_files, prices
 from fleetsim.record.prices import Prices
 from fleetsim.scenario import WORLD, Scenario, load
+from fleetsim.scenario.settings import class_with
 from fleetsim.schema import faults, overrides, strict_yaml
 from fleetsim.schema.overrides import Override
 from fleetsim.schema.python_data import Overrides, changes_of, document_of
 from fleetsim.schema.spelling import did_you_mean
 from fleetsim.schema.strict_yaml import Document, KeyPath, shown, spelled
 from fleetsim.studies.planned_run import PlannedRun, run_key
-from fleetsim.studies.settings import MOST_RUNS, StudySettings
+from fleetsim.studies.settings import MOST_RUNS, Metric, StudySettings
 from fleetsim.user import Plugin, PluginNames, load_plugins
+from fleetsim.user.loading import stand_in, stored
 
+STUDY_FILE = "study.yaml"
 _MOST_KEYS = 4
+_OF_RUNS = {"scenario", "train", "overrides", "arms", "vary"}
+"""Keys of a study that define its runs, beside the seeds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +63,11 @@ class Study:
         """Names of the arms, in the order of the file."""
         return tuple(self.settings.arms)
 
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """Labels of the conditions, in the order of the file."""
+        return tuple(condition.label for condition in self.conditions)
+
     def require_arms(self, names: Iterable[str]) -> None:
         """Check that the study has these arms."""
         for name in names:
@@ -66,9 +78,16 @@ class Study:
                 )
 
     @property
-    def factors(self) -> tuple[str, ...]:
-        """Varied keys, in the order of the file."""
-        return tuple(self.settings.vary)
+    def left_out_metric(self) -> Metric:
+        """Rounds if servers of different modes are compared, else client updates."""
+        modes = {scenario.server.mode for scenario in self.cells.values()}
+        return "rounds" if len(modes) > 1 else "client updates"
+
+    @property
+    def baseline_level(self) -> str | None:
+        """Label of the condition with which a sweep compares the others."""
+        level = self.settings.baseline_level
+        return None if level is None else _level_of(level, self.conditions)
 
     @property
     def doubtful_conditions(self) -> frozenset[str]:
@@ -95,18 +114,89 @@ class Study:
         data = self.settings.model_dump() | {"seeds": list(seeds)}
         return replace(self, settings=StudySettings.model_validate(data))
 
+    def save(self, folder: Path) -> None:
+        """Write the study as executed into the folder of its results, as `STUDY_FILE`."""
+        atomic_files.write(folder / STUDY_FILE, self.to_yaml().encode())
+
+    def to_yaml(self) -> str:
+        """Return the study as executed, with every default, as YAML that makes the same runs."""
+        plugins = [f" --plugin {plugin.kind.name}={plugin.name}" for plugin in self.plugins]
+        again = f"fleetsim study run {STUDY_FILE}{''.join(plugins)}"
+        data = self.settings.model_dump(mode="json") | {"baseline": self.settings.baseline_arm}
+        return f"# The study as executed. Again: {again}\n{strict_yaml.dump(data)}"
+
     def _planned(self, condition: str, arm: str, seed: int) -> PlannedRun:
         scenario, train = self.cells[condition, arm].with_seed(seed), self.settings.train
         return PlannedRun(condition, arm, seed, scenario, train, run_key(scenario, train=train))
 
 
 def load_study(
-    path: str | Path | Mapping[str, Any], overrides_: Overrides = (), *, plugin: PluginNames = None
+    path: str | Path | Mapping[str, Any] | Document,
+    overrides_: Overrides = (),
+    *,
+    plugin: PluginNames = None,
 ) -> Study:
     """Read and check a study file, and the scenario of every arm in every condition.
 
     The arguments are those of `fleetsim.study`.
     """
+    settings, document, conditions, priced = _parts(path, overrides_)
+    named = document.data["scenario"]  # as the user wrote it
+    base = _beside(named, "scenarios", document)
+    if bundled.find("scenarios", base) is None:
+        message = bundled.not_found("scenarios", named)
+        raise ScenarioError(faults.line(document, ("scenario",), message))
+    plugins = load_plugins(plugin)
+    cells = _cells(settings, document, conditions, base, plugins)
+    _check_cells(settings, document, cells)
+    return Study(settings, document.source, plugins, priced, conditions, cells)
+
+
+def stored_cells(study: Study) -> dict[str, Any]:
+    """Return the scenarios of a study as plain data, for `recalled_study`."""
+    return {
+        "definition": study.settings.model_dump(mode="json", include=_OF_RUNS),
+        "cells": [
+            {
+                "condition": condition,
+                "arm": arm,
+                "scenario": scenario.data(),
+                "plugins": [stored(plugin) for plugin in scenario.plugins],
+            }
+            for (condition, arm), scenario in study.cells.items()
+        ],
+    }
+
+
+def recalled_study(
+    path: str | Path | Mapping[str, Any],
+    overrides_: Overrides,
+    cells_of: Callable[[str], Mapping[str, Any]],
+) -> Study | None:
+    """Read a study file with the scenarios of `stored_cells`, whose files and plug-ins may be gone.
+
+    `cells_of` gives them by the study's name. None if they are those of other runs, or of another
+    version; seeds, targets, prices and the like may differ. Its runs cannot be made.
+    """
+    settings, document, conditions, priced = _parts(path, overrides_)
+    saved = cells_of(settings.name)
+    if saved.get("definition") != settings.model_dump(mode="json", include=_OF_RUNS):
+        return None
+    scenarios: dict[tuple[str, str], Scenario] = {}
+    try:
+        for cell in saved["cells"]:
+            plugins = [stand_in(identity) for identity in cell["plugins"]]
+            scenario = class_with(plugins).model_validate(cell["scenario"])
+            scenarios[cell["condition"], cell["arm"]] = scenario
+    except (LookupError, TypeError, ValueError):
+        return None
+    return Study(settings, document.source, (), priced, conditions, scenarios)
+
+
+def _parts(
+    path: str | Path | Mapping[str, Any] | Document, overrides_: Overrides
+) -> tuple[StudySettings, Document, tuple[StudyCondition, ...], Prices | None]:
+    """Read a study file; return its settings, itself, the conditions and the prices."""
     changes = changes_of(overrides_, {}, keys=(), call=load_study)
     document = overrides.apply(_read(path), changes)
     _refuse_keys_without_quotes(document)
@@ -124,17 +214,30 @@ def load_study(
             priced = prices.load(_beside(settings.prices, "prices", document))
         except DataError as fault:
             raise ScenarioError(faults.line(document, ("prices",), str(fault))) from None
-    base = _beside(settings.scenario, "scenarios", document)
-    if bundled.find("scenarios", base) is None:
-        message = bundled.not_found("scenarios", settings.scenario)
-        raise ScenarioError(faults.line(document, ("scenario",), message))
-    plugins = load_plugins(plugin)
-    cells = _cells(settings, document, conditions, base, plugins)
-    _check_cells(settings, document, cells)
-    return Study(settings, document.source, plugins, priced, conditions, cells)
+    # So that the study can be executed from another folder.
+    places = {"scenario": _absolute(settings.scenario, "scenarios", document)}
+    if settings.prices is not None:
+        places["prices"] = _absolute(settings.prices, "prices", document)
+    level = settings.baseline_level
+    if level is not None and _level_of(level, conditions) is None:
+        labels = ", ".join(condition.label for condition in conditions)
+        message = f"is no level; the levels are {labels}"
+        raise ScenarioError(faults.line(document, ("baseline_level",), message))
+    return settings.model_copy(update=places), document, conditions, priced
 
 
-def _read(path: str | Path | Mapping[str, Any]) -> Document:
+def _level_of(level: Any, conditions: Sequence[StudyCondition]) -> str | None:
+    """Return the label of the condition that a level names: its label, or the only value."""
+    names: dict[str, str] = {}
+    for condition in conditions:
+        only = condition.levels.values() if len(condition.levels) == 1 else ()
+        names |= dict.fromkeys((condition.label, *only), condition.label)
+    return names.get(level if isinstance(level, str) else shown(level))
+
+
+def _read(path: str | Path | Mapping[str, Any] | Document) -> Document:
+    if isinstance(path, Document):
+        return path
     if isinstance(path, Mapping):
         return document_of(path, "study")
     name = str(path)
@@ -159,6 +262,12 @@ def _beside(name: str, kind: bundled.Kind, document: Document) -> str:
     """Return a name, as a path if it is that of a file beside the study file."""
     file = bundled.find(kind, name, beside=document.folder) if name else None
     return name if file is None or name in bundled.names(kind) else str(file)
+
+
+def _absolute(name: str, kind: bundled.Kind, document: Document) -> str:
+    """Return a name, as an absolute path if it is that of a file and YAML can hold the path."""
+    path = str(Path(_beside(name, kind, document)).resolve())
+    return name if name in bundled.names(kind) or not path.isprintable() else path
 
 
 def _conditions(settings: StudySettings, document: Document) -> Iterator[StudyCondition]:
@@ -294,8 +403,5 @@ def _differences(one: dict[str, Any], two: dict[str, Any]) -> Iterator[str]:
             yield path
 
     for part in WORLD:
-        a: Any = one
-        b: Any = two
-        for key in part:
-            a, b = a[key], b[key]
+        a, b = (functools.reduce(operator.getitem, part, data) for data in (one, two))
         yield from (spelled(path) for path in walk(a, b, part))

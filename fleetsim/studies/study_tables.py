@@ -6,13 +6,15 @@ An arm is what is compared, a condition one combination of levels of the varied 
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import get_args
 
 import pandas as pd
 
-Currency = Literal["rounds", "seconds", "joules", "dollars", "grams"]
-CURRENCIES: tuple[Currency, ...] = get_args(Currency)
-"""Currencies of costs, in the order in which they are shown."""
+from fleetsim.report.pages.setup import SetupBlock
+from fleetsim.studies.settings import EQUIVALENCE_MARGIN, Metric
+
+METRICS: tuple[Metric, ...] = get_args(Metric)
+"""Metrics of costs, in the order in which they are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,15 +24,31 @@ class StudyHeader:
     name: str
     question: str
     arms: tuple[str, ...]
-    baseline: str
+    """Arms; in a sweep the labels of its levels."""
+    baseline: str | None
+    """None in a sweep whose levels are compared with the best."""
     seeds: tuple[int, ...]
     targets: tuple[str, ...]
-    """Labels, such as "80 %"; the last one is the main one."""
+    """Labels, such as "80 %"."""
+    target_accuracies: tuple[float, ...] = ()
+    """The same as fractions; empty if whole runs are compared."""
+    primary: tuple[str, Metric] | None = None
+    """Target and metric of the primary outcome, if the study declares one."""
+    margin: float = EQUIVALENCE_MARGIN
+    """Relative difference below which costs count as equal."""
+    sweep_arm: str | None = None
+    """Arm of a sweep, whose levels are the `arms`."""
     factors: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Varied keys (columns of `runs`) with the labels of their levels."""
     conditions: tuple[str, ...] = ("",)
     notes: tuple[str, ...] = ()
     """Sentences that the reader must know, such as draws of the devices' errors."""
+    setup: SetupBlock = field(default_factory=SetupBlock)
+
+    @property
+    def all_arms(self) -> tuple[str, ...]:
+        """Arms with a look of their own in charts: the levels, then the arm, of a sweep."""
+        return self.arms if self.sweep_arm is None else (*self.arms, self.sweep_arm)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +59,17 @@ class StudyTables:
     """Run: a column for each varied key, seed, status (done, failed, damaged,
     missing), folder, reason, rounds, virtual_s, energy_j, final_accuracy, platform."""
     costs: pd.DataFrame
-    """Run, target and currency: seed, cost until the target or the end of the run, is_reached."""
+    """Run, target and metric: seed, cost until the target or the end of the run, is_reached."""
     curves: pd.DataFrame
     """Evaluated round: seed, round, time_s, energy_j, accuracy."""
     ledgers: pd.DataFrame
-    """Entry of a run's ledger: seed, component, fate, energy_j."""
+    """Entry of a run's ledger until a target or its end: target, seed, component, energy_outcome,
+    energy_j."""
     summaries: pd.DataFrame
-    """Target and currency: num_seeds, num_reached, mean, std, median, least, most and
+    """Target and metric: num_seeds, num_reached, mean, std, median, least, most and
     restricted_mean over the seeds."""
     verdicts: pd.DataFrame
-    """Target and currency of an arm that is not the baseline: baseline, ratio, low, high, bca_low,
-    bca_high, p_t, p_wilcoxon, p_sign, p_holm, num_pairs, num_reached, num_baseline_reached,
-    num_more_seeds, kind (less, more, undecided, one seed), sentence."""
+    """Target and metric of an arm that is not the baseline: baseline, ratio, low, high, bca_low,
+    bca_high, p_t, p_wilcoxon, p_sign, p_holm, p_equal, equal_within, num_pairs, num_reached,
+    num_baseline_reached, num_more_seeds, kind (less, more, equal, undecided, one seed),
+    sentence."""

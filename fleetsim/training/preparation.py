@@ -11,7 +11,7 @@ from fleetsim.contracts import ClientTraining, ModelCost, SampleForm, Trainer
 from fleetsim.errors import ScenarioError
 from fleetsim.kernels.cpu.numerical_platform import require_portable, resolve
 from fleetsim.kernels.user_training import UserTrainingKernel
-from fleetsim.learning.data.prefetch import Prefetch
+from fleetsim.learning.data.loading import Prefetch
 from fleetsim.learning.local.step_memory import num_weight_copies, step_memory
 from fleetsim.learning.models.cost import model_cost
 from fleetsim.learning.models.flat_vector import flatten, layout

@@ -28,7 +28,7 @@ from fleetsim.contracts import Evaluation, Job, JobResult, Parameters
 from fleetsim.errors import DataError
 from fleetsim.host.new_files import created_beside
 from fleetsim.kernels.base import ServerSet, TrainerData
-from fleetsim.learning.data.byte_images import ByteImages
+from fleetsim.learning.data.dataset import ByteImages
 
 if os.name == "posix":
     import fcntl

@@ -10,10 +10,8 @@ from fleetsim.contracts import FloatArray, IntArray, SampleForm
 from fleetsim.errors import ScenarioError
 from fleetsim.kernels.base import TrainerData
 from fleetsim.learning.data.blank import BlankSettings, blank_sizes
-from fleetsim.learning.data.content_hash import content_sha256
-from fleetsim.learning.data.dataset import Dataset
-from fleetsim.learning.data.loading import load_dataset
-from fleetsim.learning.data.prefetch import Prefetch
+from fleetsim.learning.data.dataset import Dataset, content_sha256
+from fleetsim.learning.data.loading import Prefetch, load_dataset
 from fleetsim.learning.partition.client_samples import split_samples
 from fleetsim.learning.partition.holdout import num_held
 from fleetsim.learning.partition.membership import label_coverage

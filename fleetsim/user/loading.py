@@ -10,11 +10,11 @@ import importlib
 import inspect
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal, cast, get_args, get_origin
 
 from pydantic import create_model
 
@@ -35,6 +35,7 @@ PluginNames = str | Plugin | Sequence[str | Plugin] | None
 """Plug-ins as `MODULE:NAME` or `KIND=MODULE:NAME`, one or several, loaded or not."""
 
 
+_IDENTITY = ("name", "word", "replaces_any", "source_sha256", "version")
 _ENVIRONMENT: dict[str, dict[str, str]] = {}
 """Environment variables that modules of plug-ins have set as they were imported, by module."""
 
@@ -169,16 +170,20 @@ def wrapped(
 def _settings(kind: type[PluginKind], name: str, of_user: type[Settings] | None) -> type[Settings]:
     """Return the settings that stand in the scenario: of the user, of fleetsim, or of both."""
     if of_user is None:
-        literal: Any = Literal  # its value is known only at run time
-        of_kind: Any = (literal[name], name)
-        doc = f"The {kind.name} {name}."
-        return create_model(
-            "ReplacementSettings", __base__=kind.settings_base, __doc__=doc, kind=of_kind
-        )
+        return _of_word("ReplacementSettings", kind, name, f"The {kind.name} {name}.")
     if kind.settings_base is Settings:
         return of_user
     bases = (of_user, kind.settings_base)
     return create_model(of_user.__name__, __base__=bases, __doc__=of_user.__doc__)
+
+
+def _of_word(
+    name: str, kind: type[PluginKind], word: str, doc: str | None, **options: Any
+) -> type[Settings]:
+    """Return new settings whose `kind` is a word."""
+    base, literal = kind.settings_base, cast("Any", Literal)  # its value is known only at run time
+    of_kind: Any = (literal[word], word)
+    return create_model(name, __base__=base, __doc__=doc, __cls_kwargs__=options, kind=of_kind)
 
 
 def _imported(module_name: str, label: str) -> ModuleType:
@@ -221,3 +226,26 @@ def _checked_settings(given: Any, kind: type[PluginKind], label: str) -> tuple[s
     if taken:
         raise refused(label, f"its Settings have a key {quoted(taken[0])}; choose another word")
     return words[0], given
+
+
+def stored(plugin: Plugin) -> dict[str, Any]:
+    """Return the identity of a plug-in as plain data, for `stand_in`."""
+    return {"kind": plugin.kind.name, **{name: getattr(plugin, name) for name in _IDENTITY}}
+
+
+def stand_in(stored_identity: Mapping[str, Any]) -> Plugin:
+    """Return the stand-in of a plug-in that is not loaded, whose settings may have any keys.
+
+    A scenario with it has the data and hashes of one with the plug-in, but cannot run.
+    """
+    known = {each: stored_identity[each] for each in _IDENTITY}
+    kind, name, word = KINDS[stored_identity["kind"]], known["name"], known["word"]
+
+    def refuse(_: Settings) -> object:
+        raise ScenarioError(f"{name}: is not loaded; give it with --plugin {name}")
+
+    settings = _of_word("StoredSettings", kind, word, kind.settings_base.__doc__, extra="allow")
+    plugin = Plugin(kind=kind, label=f"--plugin {name}", settings=settings, make=refuse, **known)
+    if issubclass(settings, PluginSettings):
+        settings.plugin = plugin
+    return plugin

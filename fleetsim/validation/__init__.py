@@ -1,6 +1,6 @@
 """Page that sets the models of scenarios beside measurements, theory and counts.
 
-`fleetsim validate-world` writes it. Nothing here models anything: every figure comes from
+`fleetsim world validate` writes it. Nothing here models anything: every figure comes from
 `load_device` and the code of fleet/ and engine/ that a run uses. It is set beside a published
 measurement (`measurements`), a closed form, or a count in a trace.
 
@@ -8,8 +8,7 @@ measurement (`measurements`), a closed form, or a count in a trace.
 - `tables`: Checks, estimates, sections and Markdown tables.
 - `measurements`: Published measurements that fleetsim carries.
 - `devices`: Device models beside measured training.
-- `boards`: Boards and instances: measured times on Jetsons, a Raspberry Pi and t2, and energy.
-- `launches`: Overhead of a layer on Jetson GPUs, fitted to latencies of PyTorch.
+- `boards`: Boards and instances: measured times on Jetsons, a Raspberry Pi and t2, energy, layers.
 - `phones`: Phones: 40 measured training times on a Snapdragon 855, the repeated fit, and power.
 - `other_phones`: Scaling from phone to phone by inference latency.
 - `peak_memory`: Peak memory of an SGD step in the `mnn` engine, beside readings.
@@ -19,6 +18,5 @@ measurement (`measurements`), a closed form, or a count in a trace.
 - `radio`: Radios: power by rate and by transmit power, Wi-Fi, round trips.
 - `transport`: Transfers over TCP: one connection by round trip, seconds by size.
 - `queueing`: Clients that wait for each other.
-- `people`: Bundled usage traces, beside counts of their files.
-- `published`: Published traces that fleetsim may not carry, beside counts by another program.
+- `people`: Usage traces, bundled and published.
 """

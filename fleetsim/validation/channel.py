@@ -286,7 +286,7 @@ def _figure() -> Figure:
     left, right = figure.subplots(1, 2)
     gain_axis = np.linspace(1e-3, 4.0, 200)
     snr = db_to_ratio(_SNR_DB)
-    for law, (color, _) in zip(LAWS, style.series(len(LAWS)), strict=True):
+    for law, color in zip(LAWS, style.fill_colors(len(LAWS)), strict=True):
         gains = np.sort(gains_of(law))
         left.plot(gain_axis, law.cdf(gain_axis), color=color, label=f"{law.title}, theory")
         shares = np.arange(0.05, 1.0, 0.1)

@@ -12,13 +12,11 @@ from fleetsim.report.figures import style
 from fleetsim.validation import (
     boards,
     channel,
-    launches,
     link_rates,
     other_phones,
     peak_memory,
     people,
     phones,
-    published,
     queueing,
     radio,
     slowdown,
@@ -34,7 +32,7 @@ SECTION_MAKERS: Mapping[str, Callable[[], Section]] = {
     "boards": boards.section,
     "the energy of FedGCS": boards.energy_section,
     "boards in PyTorch": board_training.section,
-    "overhead of a layer": launches.section,
+    "overhead of a layer": boards.layer_section,
     "phones": phones.section,
     "a lower clock": lower_clock.section,
     "other phones": other_phones.section,
@@ -46,7 +44,7 @@ SECTION_MAKERS: Mapping[str, Callable[[], Section]] = {
     "transport": transport.section,
     "waiting": queueing.section,
     "bundled traces": people.section,
-    "published traces": published.section,
+    "published traces": people.published_section,
 }
 """Functions that make a section each, by the name that is shown meanwhile."""
 

@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from scipy.optimize import least_squares
 
 from fleetsim.contracts import FloatArray, ModelCost, Work, WorkKind
+from fleetsim.counts import Batching
 from fleetsim.fleet.devices import market
 from fleetsim.fleet.devices.compute import unloaded_s
 from fleetsim.fleet.devices.profile import ComputeProfile, load_device
@@ -69,7 +70,9 @@ def as_fitted_per_batch(t_d: float, k_p: float, conv: float, depthwise: float) -
 def batch_s(compute: ComputeProfile, cost: ModelCost, batch_size: int) -> float:
     """Return seconds of training one batch."""
     work, samples = Work(WorkKind.TRAIN, epochs=1), np.array([batch_size])
-    return float(unloaded_s(compute, cost, work, num_samples=samples, batch_size=batch_size)[0])
+    return float(
+        unloaded_s(compute, cost, work, num_samples=samples, batching=Batching(batch_size))[0]
+    )
 
 
 def model_s(compute: ComputeProfile) -> FloatArray:

@@ -6,6 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from fleetsim.contracts import ModelCost, Work, WorkKind
+from fleetsim.counts import Batching
 from fleetsim.fleet.devices.credits import CreditProfile
 from fleetsim.fleet.devices.profile import load_device
 from fleetsim.fleet.devices.thermal import (
@@ -53,7 +54,7 @@ def computation(device: str, **settings: object) -> Timeline:
     )
     one, work = np.zeros(1, dtype=np.int64), Work(WorkKind.TRAIN, epochs=1)
     fresh = fleet.throttle.initial()
-    return fleet.computations(one, np.zeros(1), fresh, _COST, work, batch_size=10**9).row(0)
+    return fleet.computations(one, np.zeros(1), fresh, _COST, work, Batching(10**9)).row(0)
 
 
 def speeds(timeline: Timeline) -> list[float]:

@@ -1,4 +1,4 @@
-"""The verbs `show` and `copy`."""
+"""The verbs `show` and `copy` with bundled files."""
 
 import shlex
 from pathlib import Path
@@ -112,7 +112,12 @@ def test_the_next_command_is_valid_and_uses_the_copy(kind, name, dest, command):
         ("show device pixel6", "error: device 'pixel6': no such bundled device; did you mean"),
         ("copy scenario quickstrat x", "did you mean 'quickstart'?"),
         ("show study nothing-near", "no such bundled study; bundled are charging-habits, "),
-        ("show selector oort", "'selector' is not one of 'scenario', 'study', 'device', "),
+        (
+            "copy selector oort x",
+            "'selector' is not one of 'scenario', 'study', 'search', 'device', ",
+        ),
+        ("show selektor oort", "'selektor' is no kind of name; did you mean 'selectors'?"),
+        ("show selector ort", "selectors: there is no 'ort'; did you mean 'oort'?"),
         ("copy scenario quickstart /dev/null/x", "/dev/null: "),
         ("show scenario ./scenarios/quickstart.yaml", "no such bundled scenario"),
     ],

@@ -89,8 +89,8 @@ def test_a_closed_pipe_ends_in_silence(words, monkeypatch, command):
     ("words", "last"),
     [
         ("validate quickstart", "scenario.outline"),
-        ("show trace people-week", "cli.bundled_files.sorted"),
-        ("study status quick --home runs", "studies.mixed_platforms.mixtures"),
+        ("show trace people-week", "cli.list_names.sorted"),
+        ("study status quick --home runs", "studies.study_setup.mixtures"),
         ("selector show fedgcs-quick", "selector_training.break_even.facts_by_clients"),
         (
             "selector break-even fedgcs-quick --study learning-selectors-quick --arm fedgcs",

@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 import fleetsim
 from fleetsim.cli import app
 from fleetsim.record.saved_run import Run
+from fleetsim.report.figures import style
 from tests.report.made_runs import MadeUp, make_run
 
 SIX = ["stop.rounds=6", "checkpoint.every_rounds=2"]
@@ -36,9 +37,11 @@ def test_figures_are_files_where_formats_are_asked_for(made, command):
     assert (alone.code, alone.out) == (0, f"{made.folder / 'report.html'}\n")
     assert not (made.folder / "figures").exists()
 
-    command("report", made.folder, "--format", "svg", "--target", "0.123")
-    assert {path.suffix for path in (made.folder / "figures").iterdir()} == {".svg"}
-    assert '<th scope="row">12.3 %</th>' in (made.folder / "report.html").read_text()
+    command("report", made.folder, "--format", "png", "--target", "0.123")
+    files = list((made.folder / "figures").iterdir())
+    assert {path.suffix for path in files} == {".png"}
+    assert int.from_bytes(files[0].read_bytes()[16:20]) == 300 * style.WIDTH_IN
+    assert "12.3\xa0%" in (made.folder / "report.html").read_text()
 
 
 def test_an_unknown_format_is_one_line(made, command):

@@ -95,12 +95,12 @@ class Server(SmallServer):
         size: int = SIZE,
         wanted: int = WANTED,
         has_losses: bool = True,
-        fate: Outcome | None = None,
+        fixed: Outcome | None = None,
     ) -> None:
         super().__init__()
         self.num_clients, self.cohort, self.wanted = size, COHORT, wanted
         self.has_losses = has_losses
-        self.fate = fate
+        self.fixed = fixed
         """Outcome of every task; None: mostly delivered, some late or lost."""
         self._models: dict[int, Parameters] = {}
         self._fleet = super().fleet()
@@ -152,9 +152,9 @@ class Server(SmallServer):
     def _validation(self, round_: int) -> Evaluation:
         return super()._validation(round_) if self.has_losses else Evaluation(None, None)
 
-    def _fate(self, draws: np.random.Generator) -> Outcome:
-        drawn = super()._fate(draws)
-        return drawn if self.fate is None else self.fate
+    def _outcome(self, draws: np.random.Generator) -> Outcome:
+        drawn = super()._outcome(draws)
+        return drawn if self.fixed is None else self.fixed
 
     def _report(self, client: int, purpose: Purpose, **asked: bool) -> Report:
         report = super()._report(client, purpose, **asked)
@@ -187,7 +187,7 @@ def test_there_is_a_choice_and_clients_are_asked_if_and_only_if_the_selector_say
 
     `Server.play` checks that a choice is of distinct candidates, at most those wanted.
     """
-    calm = Server(build_selector(settings), wanted=3, fate=Outcome.DELIVERED)
+    calm = Server(build_selector(settings), wanted=3, fixed=Outcome.DELIVERED)
     rough = Server(build_selector(settings))
     calm_sizes = [calm.play(ALL).size for _ in range(17)]
     rough_sizes = [rough.play().size for _ in range(17)]
@@ -225,7 +225,7 @@ def test_a_restored_selector_goes_on_as_if_nothing_had_happened(settings):
 def test_with_few_clients_or_none_there_the_run_goes_on(settings):
     """In a fleet smaller than the cohort; the first rounds are those of no client and of one."""
     size = COHORT - 2
-    server = Server(build_selector(settings), size=size, fate=Outcome.DELIVERED)
+    server = Server(build_selector(settings), size=size, fixed=Outcome.DELIVERED)
 
     assert server.play(NOBODY).tolist() == []
     assert [server.play(frozen(np.array([1]))).tolist() for _ in range(6)] == [[1]] * 6
@@ -243,7 +243,7 @@ def test_all_may_fail_and_some_or_all_vanish_after_the_probes(settings):
     ends = (Outcome.DELIVERED, Outcome.OFFLINE, Outcome.LATE, Outcome.CANCELLED)
     leaving = [(Outcome.OFFLINE, some), (Outcome.DELIVERED, some), (Outcome.DELIVERED, ())]
     for outcome, left in [*((outcome, ()) for outcome in ends), *leaving]:
-        server.fate = outcome
+        server.fixed = outcome
         sizes.append(server.play(ALL, left=left).size)
 
     assert min(sizes) > 0
@@ -252,7 +252,7 @@ def test_all_may_fail_and_some_or_all_vanish_after_the_probes(settings):
 
 @every_mode
 def test_a_run_without_losses_does_not_break_a_selector(settings):
-    server = Server(build_selector(settings), wanted=3, fate=Outcome.DELIVERED, has_losses=False)
+    server = Server(build_selector(settings), wanted=3, fixed=Outcome.DELIVERED, has_losses=False)
     sizes = [server.play(ALL).size for _ in range(8)]
 
     assert min(sizes) > 0

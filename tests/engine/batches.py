@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from fleetsim.contracts import FloatArray, Outcome, ProbeRequest, Purpose, Work, WorkKind
+from fleetsim.counts import Batching
 from fleetsim.engine.eligibility import EligibilitySettings
 from fleetsim.engine.event_order import Rank, priority
 from fleetsim.engine.tasks.interruption import LoseSettings
@@ -64,7 +65,7 @@ def world_of(fleet: Fleet, *, spare_byte: FloatArray | None = None, **rule: Any)
 
 def laid_out(world: World, tasks: Sequence[Task], now_s: float = 0.0, **settings: Any) -> TaskBatch:
     """Return a batch; tasks are lost at an interruption unless settings say otherwise."""
-    fields: dict[str, Any] = {"batch_size": 10, "deadline_at_s": math.inf}
+    fields: dict[str, Any] = {"batching": Batching(10), "deadline_at_s": math.inf}
     fields |= {"interruption": LoseSettings(), **settings}
     return TaskBatch(world, tasks, now_s=now_s, cost=COST, **fields)
 

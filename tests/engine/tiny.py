@@ -25,6 +25,7 @@ from fleetsim.contracts import (
     Work,
     WorkKind,
 )
+from fleetsim.counts import Batching
 from fleetsim.engine.servers.buffered import BufferedServer, BufferedSettings
 from fleetsim.engine.servers.global_model import Learning
 from fleetsim.engine.servers.parts import Parts
@@ -63,7 +64,7 @@ def epochs_s(num: int = 1, num_samples: int = 100) -> float:
     """Time of local epochs on the Nano, in batches of 50."""
     work, samples = Work(WorkKind.TRAIN, epochs=num), np.array([num_samples])
     nano = load_device(NANO_FILE).compute
-    return float(unloaded_s(nano, COST, work, num_samples=samples, batch_size=50)[0])
+    return float(unloaded_s(nano, COST, work, num_samples=samples, batching=Batching(50))[0])
 
 
 class FirstCome:
@@ -234,7 +235,7 @@ class Tiny:
                 cost=self.cost,
                 training=Work(WorkKind.TRAIN, epochs=self.epochs, steps=self.steps),
                 partial_fraction=self.partial_fraction,
-                batch_size=50,
+                batching=Batching(50),
                 learning_rate_at=self.learning_rate_at,
                 upload_byte=self.cost.payload_byte,
                 trainer=trainer or NullTrainer(fleet.num_samples),

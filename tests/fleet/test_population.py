@@ -8,6 +8,7 @@ from pydantic import TypeAdapter
 from scipy import stats
 
 from fleetsim.contracts import ModelCost
+from fleetsim.counts import Batching
 from fleetsim.fleet.network.channels import ChannelSettings
 from fleetsim.fleet.network.direction import Direction
 from fleetsim.fleet.population import Fleet, places_m
@@ -50,8 +51,8 @@ def test_an_epoch_takes_a_faster_unit_less():
     plain_s = 2 * (0.02 + 0.0105) + 300 / 13.5
     fleet = boards(4, unit_spread_sigma=0.2)
 
-    assert boards(4).epoch_s(1, cost, 50) == pytest.approx(plain_s)
-    assert fleet.epoch_s(1, cost, 50) == pytest.approx(plain_s / fleet.unit_speed[1])
+    assert boards(4).epoch_s(1, cost, Batching(50)) == pytest.approx(plain_s)
+    assert fleet.epoch_s(1, cost, Batching(50)) == pytest.approx(plain_s / fleet.unit_speed[1])
 
 
 def test_a_rate_is_the_channels_times_the_clients_multiple():

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fleetsim.contracts import ModelCost, Work, WorkKind
+from fleetsim.counts import Batching
 from fleetsim.fleet.population import Fleet
 from fleetsim.fleet.timeline import Timeline
 from tests.fleet.made_fleets import fleet_of
@@ -31,7 +32,7 @@ def laid_out(fleet, work=TRAIN, start_s=0.0, client=0) -> tuple[Timeline, float]
     """The computation of a client that has just begun, and the seconds it takes unhindered."""
     clients, at_s = ONE + client, np.array([start_s])
     begin = fleet.throttle.rested(clients, fleet.throttle.initial()[clients], np.zeros(1), at_s)
-    timelines = fleet.computations(clients, at_s, begin, COST, work, batch_size=10**9)
+    timelines = fleet.computations(clients, at_s, begin, COST, work, batching=Batching(10**9))
     return timelines.row(0), float(timelines.progress[0, -1])
 
 
@@ -135,7 +136,7 @@ conditions = st.tuples(st.floats(0.0, 1800.0), st.floats(0.0, 17_000.0), st.floa
 def test_progress_and_joules_never_exceed_the_unhindered_ones(condition, start_s, clock, share):
     begin, starts_s = np.tile(condition, (MIXED.size, 1)), np.full(MIXED.size, start_s)
     work = Work(WorkKind.TRAIN, epochs=1, clock_fraction=clock)
-    rows = MIXED.computations(EVERYBODY, starts_s, begin, COST, work, 10**9)
+    rows = MIXED.computations(EVERYBODY, starts_s, begin, COST, work, Batching(10**9))
     until_s = starts_s + share * (rows.end_s - starts_s)
     passed_s = until_s - starts_s
     train_w = np.array([p.power.train_above_idle_w for p in MIXED.profiles])[MIXED.device]
@@ -153,10 +154,10 @@ def test_progress_and_joules_never_exceed_the_unhindered_ones(condition, start_s
 def test_a_computation_cut_anywhere_goes_on_as_if_it_had_not_been(condition, clock, share):
     begin, starts_s = np.tile(condition, (MIXED.size, 1)), np.zeros(MIXED.size)
     work = Work(WorkKind.TRAIN, epochs=1, clock_fraction=clock)
-    rows = MIXED.computations(EVERYBODY, starts_s, begin, COST, work, 10**9)
+    rows = MIXED.computations(EVERYBODY, starts_s, begin, COST, work, Batching(10**9))
     cut_s = share * rows.end_s
     then = MIXED.throttle.worked(EVERYBODY, begin, cut_s, clock)
-    later = MIXED.computations(EVERYBODY, cut_s, then, COST, work, 10**9)
+    later = MIXED.computations(EVERYBODY, cut_s, then, COST, work, Batching(10**9))
 
     at_s = cut_s + 0.5 * (rows.end_s - cut_s)
     assert rows.progress_until(cut_s) + later.progress_until(at_s) == pytest.approx(

@@ -254,7 +254,7 @@ def studies(draw: st.DrawFn) -> Case:
     if draw(st.booleans()):
         document = draw(_damaged_studies(_studies()).filter(_ends_soon))
         commands: tuple[tuple[str, ...], ...] = (
-            ("study", "run", "s.yaml", *_HOME, "--jobs", "1"),
+            ("study", "run", "s.yaml", *_HOME, "--workers", "1"),
             ("study", "status", "s.yaml", *_HOME),
         )
     else:

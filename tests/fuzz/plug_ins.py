@@ -228,11 +228,11 @@ def plug_ins(draw: st.DrawFn) -> Case:
     plugin = ("--plugin", f"{kind}={_PLUGIN}")
     run = ("run", "s.yaml", *plugin, "--workers", "1", "--out", "out", "--set", "stop.rounds=2")
     verbs: list[tuple[tuple[str, ...], ...]] = [
-        (("check-plugin", f"{kind}={_PLUGIN}"),),
+        (("plugin", "check", f"{kind}={_PLUGIN}"),),
         (("validate", "s.yaml", *plugin), ("validate", "s.yaml", "--full", *plugin)),
         (run, (*run, "--resume")),
         ((*run, "--no-train"),),
-        (("study", "run", "st.yaml", *plugin, "--home", "home", "--jobs", "1"),),
+        (("study", "run", "st.yaml", *plugin, "--home", "home", "--workers", "1"),),
     ]
     return Case(
         draw(st.sampled_from(verbs)),

@@ -21,8 +21,8 @@ from fleetsim.host.unpacking import (
     limit_byte,
     unpacked,
 )
+from fleetsim.learning.data.formats.archives import read_tar
 from fleetsim.learning.data.formats.idx import read_idx
-from fleetsim.learning.data.formats.tar_members import read_tar
 from fleetsim.learning.data.published.extrasensory import read_person
 from tests.bombs import gzip_bomb, peak_byte
 

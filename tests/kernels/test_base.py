@@ -8,7 +8,7 @@ from fleetsim.kernels.base import Kernel
 from fleetsim.kernels.conv.channels_last import ChannelsLastKernel
 from fleetsim.kernels.stacked.stacked_sgd import StackedKernel
 from fleetsim.kernels.vmap.vmap_sgd import VectorisedKernel
-from fleetsim.learning.data.byte_images import ByteImages
+from fleetsim.learning.data.dataset import ByteImages
 from tests.learning.digits_training import CNN, SIZES, SMALL, TRAIN, data_of, submitted, trainer_of
 from tests.learning.side_by_side import ON_CUDA, all_same, same, vector_of
 

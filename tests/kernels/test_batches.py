@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetsim import rng
+from fleetsim.counts import Batching
 from fleetsim.kernels.batches import (
     BatchSchedule,
     Length,
@@ -13,6 +14,7 @@ from fleetsim.kernels.batches import (
     schedule,
 )
 from fleetsim.learning.local import local_sgd
+from tests.learning.side_by_side import LAST_BATCHES
 
 BASE = np.zeros(1, np.float32)
 
@@ -36,7 +38,7 @@ def test_steps_are_one_part_each_with_padding_that_weighs_nothing_or_parts_of_on
     """Five samples of one client in batches of 2, then three of another: at step 2 (of 1 .. 3) the
     first has a full batch, the second the rest of its samples."""
     jobs = [job(range(5)), job(range(10, 13))]
-    padded, cut = (schedule(jobs, 2, is_padded=is_padded) for is_padded in (True, False))
+    padded, cut = (schedule(jobs, Batching(2), is_padded=is_padded) for is_padded in (True, False))
     first, last = StepBlock(0, 2, 2, True, 1), StepBlock(4, 5, 1, True, 3)
 
     assert padded.blocks == (first, StepBlock(2, 4, 2, True, 2), last)
@@ -55,7 +57,7 @@ def test_mean_losses_of_epochs_end_with_the_last_step() -> None:
     """
     telling = job(range(3), epochs=2, most_steps=3)._replace(tells_epoch_losses=True)
     jobs = [telling, job(range(7, 8), epochs=2)]
-    plan = schedule(jobs, 2, is_padded=True)
+    plan = schedule(jobs, Batching(2), is_padded=True)
 
     assert plan.client.tolist() == [0, 1, 0, 1, 0]
     assert plan.epoch.tolist() == [0, 0, 0, 1, 1]
@@ -73,8 +75,15 @@ def test_longest_means_most_steps_then_most_samples() -> None:
     """Steps 1, 2, 2 and 4."""
     lengths = [Length(4, 1), Length(5, 1), Length(8, 1), Length(5, 2)]
 
-    assert longest_first(lengths, 4) == [3, 2, 1, 0]
-    assert longest_first([*lengths[:3], Length(50, 9, most_steps=1)], 4) == [2, 1, 3, 0]
+    assert longest_first(lengths, Batching(4)) == [3, 2, 1, 0]
+    assert longest_first([*lengths[:3], Length(50, 9, most_steps=1)], Batching(4)) == [2, 1, 3, 0]
+
+
+def cut_up(rows: list[int], size: int, last: str) -> list[list[int]]:
+    """Cut an epoch into batches in its order."""
+    cut = [rows[at : at + size] for at in range(0, len(rows), size)]
+    rest = cut.pop() if len(cut) > 1 and len(cut[-1]) < size and last != "keep" else []
+    return [*cut[:-1], cut[-1] + rest * (last == "merge")]
 
 
 clients_of_one_stack = st.lists(
@@ -85,8 +94,9 @@ clients_of_one_stack = st.lists(
 
 
 @pytest.mark.slow
-@given(clients_of_one_stack, st.integers(1, 25), st.booleans())
-def test_every_client_takes_the_batches_that_its_stream_draws(clients, batch_size, is_padded):
+@given(clients_of_one_stack, st.integers(1, 25), st.sampled_from(LAST_BATCHES), st.booleans())
+def test_every_client_takes_the_batches_that_its_stream_draws(clients, batch_size, last, is_padded):
+    batching = Batching(batch_size, last)
     jobs: list[StackJob] = []
     expected: list[list[list[int]]] = []
     for k, (size, epochs, most) in enumerate(clients):
@@ -95,11 +105,10 @@ def test_every_client_takes_the_batches_that_its_stream_draws(clients, batch_siz
         jobs.append(StackJob(BASE, rows, orders, most))
         words = rng.stream(1, "test", k).bit_generator.random_raw(epochs * size)
         drawn = [rows[np.argsort(each)] for each in words.reshape(epochs, size)]
-        starts = range(0, size, batch_size)
-        batches = [rows[at : at + batch_size].tolist() for rows in drawn for at in starts]
+        batches = [batch for rows in drawn for batch in cut_up(rows.tolist(), batch_size, last)]
         expected.append(batches[:most])
-    order = longest_first([one.length for one in jobs], batch_size)
-    plan = schedule([jobs[k] for k in order], batch_size, is_padded=is_padded)
+    order = longest_first([one.length for one in jobs], batching)
+    plan = schedule([jobs[k] for k in order], batching, is_padded=is_padded)
 
     for place, k in enumerate(order):
         assert batches_of(plan, place) == expected[k]

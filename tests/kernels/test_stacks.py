@@ -12,17 +12,19 @@ from torch import nn
 from fleetsim import rng
 from fleetsim.contracts import JobResult
 from fleetsim.kernels.base import Kernel
+from fleetsim.kernels.conv.channels_last import ChannelsLastKernel
 from fleetsim.kernels.cpu.gemm import Widths
 from fleetsim.kernels.stacked import stacked_sgd
 from fleetsim.kernels.stacked.stacked_sgd import StackedKernel
 from fleetsim.kernels.vmap import vmap_sgd
 from fleetsim.kernels.vmap.vmap_sgd import VectorisedKernel
-from fleetsim.learning.data.byte_images import ByteImages
+from fleetsim.learning.data.dataset import ByteImages
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.models.model_kind import Hinge
 from fleetsim.training.worker_pool import Pool
 from tests.learning.side_by_side import (
     EVERY_TERM,
+    LAST_BATCHES,
     SMALL,
     Client,
     Fleet,
@@ -140,8 +142,21 @@ def stacks(request: pytest.FixtureRequest) -> Stacks:
     """Kernels that train many clients at once, and the serial one, with a small network."""
     if request.param == "dual":
         request.getfixturevalue("_always_dual")
-    kinds = {"serial": Kernel, "chain": StackedKernel, "dual": StackedKernel}
-    return kinds.get(request.param, VectorisedKernel), SMALL.get(request.param, SMALL["2nn"])
+    kinds: dict[str, type[Kernel]] = {"serial": Kernel, "images": ChannelsLastKernel}
+    kinds |= {"chain": StackedKernel, "dual": StackedKernel}
+    network = SMALL["batch norm" if request.param in ("batch norm", "images") else "2nn"]
+    return kinds.get(request.param, VectorisedKernel), network
+
+
+@pytest.mark.parametrize("last_batch", LAST_BATCHES)
+@pytest.mark.parametrize("stacks", ["chain", "dual", "2nn", "batch norm", "images"], indirect=True)
+def test_every_kernel_cuts_epochs_into_the_batches_of_the_serial_one(stacks, last_batch):
+    """Batches of 5 of a sample, of fewer than 5, and of more that are no whole batches."""
+    clients = [Client(size, 3, tells=True) for size in (1, 4, 6, 11, 14)]
+    fleet = Fleet(stacks[1](), [*clients, Client(14, 3, most_steps=4)])
+    chosen = local(5, 0.05, weight_decay=0.05, mu=0.5, last_batch=last_batch)
+
+    assert_as_serial(fleet, stacks[0], chosen)
 
 
 @given(clients=clients_of_all_sizes)

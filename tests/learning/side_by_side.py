@@ -18,6 +18,7 @@ from torch.nn.functional import gelu, scaled_dot_product_attention
 
 from fleetsim import rng
 from fleetsim.contracts import Job, JobResult, Work, WorkKind
+from fleetsim.counts import LastBatch
 from fleetsim.kernels.base import Kernel, TrainerData
 from fleetsim.learning.local.optimizer_settings import SgdSettings
 from fleetsim.learning.local.settings import LocalSettings
@@ -30,6 +31,7 @@ from fleetsim.training.worker_pool import Pool
 
 Array = NDArray[Any]
 NUM_CLASSES = 4
+LAST_BATCHES: list[LastBatch] = ["keep", "drop", "merge"]
 ON_CUDA = [
     pytest.mark.gpu,
     pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no cuda device"),
@@ -152,9 +154,11 @@ def local(
     momentum: float = 0.0,
     weight_decay: float = 0.0,
     mu: float = 0.0,
+    last_batch: LastBatch = "keep",
 ) -> LocalSettings:
     sgd = SgdSettings(learning_rate=learning_rate, momentum=momentum, weight_decay=weight_decay)
-    return LocalSettings(epochs=1, batch_size=batch_size, optimizer=sgd, proximal_mu=mu)
+    plain = LocalSettings(epochs=1, batch_size=batch_size, optimizer=sgd, proximal_mu=mu)
+    return plain.model_copy(update={"last_batch": last_batch})
 
 
 EVERY_TERM = local(3, 0.05, momentum=0.9, weight_decay=0.05, mu=0.5)
@@ -178,6 +182,7 @@ local_settings = st.builds(
     momentum=st.sampled_from([0.0, 0.9]),
     weight_decay=st.sampled_from([0.0, 0.05]),
     mu=st.sampled_from([0.0, 0.5]),
+    last_batch=st.sampled_from(LAST_BATCHES),
 )
 
 

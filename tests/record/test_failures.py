@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from markupsafe import escape
 
 from fleetsim import simulate
 from fleetsim.errors import DivergenceError
@@ -100,12 +101,13 @@ def test_the_baseline_is_the_share_of_the_most_frequent_label():
 def test_terminal_page_and_manifest_tell_of_a_failure(tmp_path):
     changes = (*SMALL[:3], "server.deadline_s=0.001", "stop.rounds=2")
     done = simulate.run(load("quickstart", changes), out=tmp_path / "run", workers=1)
-    reported = done.manifest.failures
+    reported, page = done.manifest.failures, run_page.write_report(done).read_text("utf-8")
 
     assert [failure.kind for failure in reported] == ["nothing_delivered", "nothing_learned"]
     assert "server.deadline_s" in reported[0].cause
     assert any("FAILED    Nothing was delivered" in line for line in summary.terminal_lines(done))
-    assert list(run_page._banners(done)) == [(failure.what, failure.cause) for failure in reported]
+    for each in reported:
+        assert f"<strong>{escape(each.what)}</strong> {escape(each.cause)}" in page
 
 
 class Overflowing:

@@ -9,4 +9,4 @@ from fleetsim.report.figures import style
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Figures are made, but not encoded: their files hold an empty picture."""
     empty = dict.fromkeys(style.FORMATS, b"<svg/>")
-    monkeypatch.setattr(style, "encode", lambda figure, suffixes=(): empty)
+    monkeypatch.setattr(style, "encode", lambda figure, suffixes=(), **_: empty)

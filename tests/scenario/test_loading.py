@@ -87,18 +87,48 @@ def test_the_most_over_commitment_that_a_message_names_is_accepted():
 
 
 def outlined(name, overrides=(), **keys):
-    lines = outline(load(name, overrides, **keys))
-    return dict(line.split(None, 1) for line in lines)
+    return outline(load(name, overrides, **keys))
 
 
-def test_the_outline_names_what_closes_rounds_and_every_rule_that_ends_a_run():
-    by_answers = outlined("quickstart-fedbuff", {"server.deadline_s": 60})
-    by_time = outlined("quickstart-fedbuff", {"server.buffer_size": None, "server.window_s": 2.5})
-    ends = outlined("quickstart", stop={"accuracy": 0.9, "energy_j": 2e6, "time_s": 7200})
+def test_the_outline_of_quickstart_by_hand():
+    lines = outlined("quickstart")
 
-    assert by_answers["server"] == (
-        "buffered, 12 clients at work, a round every 8 answers, selector random, aggregator"
-        " fedbuff, deadline 60 s"
+    assert lines.pop("run").startswith("seed 1, folder runs/quickstart-")
+    assert lines == {
+        "data": "digits",
+        "partition": "dirichlet, alpha 0.5, min_samples 5, when_short redraw",
+        "model": "2nn, hidden [200, 200]",
+        "training": "sgd, learning_rate 0.05, epochs 5, batch_size 8, clock_fraction 1",
+        # 12.5, 7.5, 10, 5, 7.5 and 7.5; the first two halves are rounded up.
+        "clients": "50 (13 pixel-6, 10 redmi-note-10, 8 oneplus-10-pro, 7 jetson-nano-cpu,"
+        " 7 t2.small, 5 realme-q3s)",
+        "network": "fading, unmetered_radio wifi, metered_radio lte, bandwidth_hz 5000000,"
+        " fading rayleigh",
+        "people": "trace people-week, starts_at_s 68400",
+        "server": "synchronous, cohort 8, over_commit 1.25, minimum_reports 1",
+        "deadline": "3 s",
+        "selector": "random, weights uniform, slot_rounds 1",
+        "aggregator": "fedavg, weights samples",
+        "evaluation": "every_rounds 1",
+        "stop": "80 rounds or 365 days of virtual time",
+    }
+
+
+def test_a_line_of_the_outline_has_what_is_on():
+    buffered = outlined("quickstart-fedbuff")
+    other = outlined(
+        "quickstart",
+        {
+            "fleet.usage": {},
+            "fleet.devices": {"t2.small": 1},
+            "fleet.crash_per_hour": 0.5,
+            "server.compression": {"kind": "top-k", "fraction": 0.1},
+            "stop": {"accuracy": 0.9, "energy_j": 2e6, "time_s": 7200},
+        },
     )
-    assert ", a round every 2.5 s, " in by_time["server"]
-    assert ends["stop"] == "accuracy 0.9 or 2e+06 J or 7200 s of virtual time"
+
+    assert buffered["server"] == "buffered, concurrency 12, buffer_size 8"
+    assert buffered["deadline"] == other.pop("people") == "none"
+    assert other["clients"] == "50 (50 t2.small), crash_per_hour 0.5"
+    assert other["aggregator"].endswith("weights samples, compression (top-k, fraction 0.1)")
+    assert other["stop"] == "accuracy 0.9 or 2e+06 J or 7200 s of virtual time"

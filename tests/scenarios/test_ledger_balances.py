@@ -11,7 +11,7 @@ from fleetsim.simulate import run
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "changes", "rounds", "train", "fates"),
+    ("name", "changes", "rounds", "train", "outcomes"),
     [
         ("quickstart", ["server.deadline_s=0.75"], 6, False, {"used", "late", "cancelled"}),
         ("quickstart", ["server.deadline_s=0.7", "server.minimum_reports=6"], 10, False,
@@ -26,12 +26,12 @@ from fleetsim.simulate import run
          {"used", "stale", "cancelled"}),
     ],
 )  # fmt: skip
-def test_the_ledger_of_a_run_adds_up(name, changes, rounds, train, fates, tmp_path):
+def test_the_ledger_of_a_run_adds_up(name, changes, rounds, train, outcomes, tmp_path):
     scenario = load(name, [*changes, f"stop.rounds={rounds}"])
     done = run(scenario, out=tmp_path / "run", train=train, workers=1)
     entries = done.ledger()
     by_client = entries.groupby(["client", "component"])["energy_j"].sum()
-    wasted = entries[~entries["fate"].isin(["used", "unused"])]
+    wasted = entries[~entries["energy_outcome"].isin(["used", "unused"])]
 
     for component, column in COMPONENTS.items():
         for client, metered_j in enumerate(done.clients[column].tolist()):
@@ -39,5 +39,5 @@ def test_the_ledger_of_a_run_adds_up(name, changes, rounds, train, fates, tmp_pa
             assert spent_j == pytest.approx(metered_j, rel=1e-9, abs=1e-9)
     assert math.fsum(entries["energy_j"]) == pytest.approx(done.rounds["energy_total_j"].iloc[-1])
     assert math.fsum(wasted["energy_j"]) == pytest.approx(done.rounds["energy_wasted_j"].sum())
-    assert set(entries["fate"]) >= fates
+    assert set(entries["energy_outcome"]) >= outcomes
     assert set(entries["purpose"]) == ({"train", "probe"} if train else {"train"})

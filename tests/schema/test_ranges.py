@@ -12,10 +12,11 @@ BEYOND = {
     "Scenario.seed": "the root of random draws; every 63-bit number is as good as another",
     "FleetSettings.seed": "a seed, as Scenario.seed",
     "StudySettings.seeds": "seeds of scenarios",
+    "SearchSettings.sampler_seed": "a seed, as Scenario.seed",
 }
 """Numbers that may be larger than `MOST`, and why."""
-WRITTEN = "fleetsim.record."
-"""Package of the classes that fleetsim itself writes: counts of past events."""
+WRITTEN = ("fleetsim.record.", "fleetsim.studies.search.trials")
+"""Packages of the classes that fleetsim itself writes: counts of past events."""
 WITHOUT = {Figure}
 """Parent of figures: its subclasses give the range of a quantity."""
 

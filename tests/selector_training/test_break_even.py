@@ -10,16 +10,16 @@ from fleetsim.errors import ScenarioError
 from fleetsim.selector_training.break_even import break_even, facts_by_clients, spent_before_use
 from fleetsim.selectors.learned_weights import WeightFile
 
-COLUMNS = ["condition", "arm", "seed", "target", "currency", "cost", "is_reached"]
+COLUMNS = ["condition", "arm", "seed", "target", "metric", "cost", "is_reached"]
 
 
 def table(*rows: tuple[str, int, float, float, float, bool]) -> pd.DataFrame:
     """Costs of runs: arm, seed, rounds, seconds, joules, and whether the target was reached."""
     return pd.DataFrame(
         [
-            ("", arm, seed, "80 %", currency, cost, reached)
+            ("", arm, seed, "80 %", metric, cost, reached)
             for arm, seed, rounds, seconds, joules, reached in rows
-            for currency, cost in (("rounds", rounds), ("seconds", seconds), ("joules", joules))
+            for metric, cost in (("rounds", rounds), ("seconds", seconds), ("joules", joules))
         ],
         columns=COLUMNS,
     )

@@ -3,8 +3,7 @@ from typer.testing import CliRunner
 
 from fleetsim.cli.application import app
 from fleetsim.errors import ScenarioError
-from fleetsim.selector_training.record_training import settings_of, train_from_records
-from fleetsim.selector_training.study_records import Collected
+from fleetsim.selector_training.record_training import Collected, settings_of, train_from_records
 from fleetsim.selectors.fedgcs.records import SelectionRecords
 from fleetsim.selectors.learned_weights import read_weights
 
@@ -31,7 +30,7 @@ def trained(tmp_path_factory):
     study, out = str(home / "study.yaml"), home / "weights.safetensors"
     options = [part for one in SMALL for part in ("--set", f"server.selector.{one}")]
     for words in (
-        ["study", "run", study, "--home", str(home), "--jobs", "1"],
+        ["study", "run", study, "--home", str(home), "--workers", "1"],
         [
             *("selector", "train", "fedgcs", "--records", study, "--home", str(home)),
             *("--out", str(out), *options),

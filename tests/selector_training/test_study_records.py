@@ -5,7 +5,7 @@ import pytest
 
 from fleetsim.contracts import Purpose
 from fleetsim.errors import ScenarioError
-from fleetsim.selector_training.study_records import RecordRequest, collected
+from fleetsim.selector_training.record_training import RecordRequest, collected
 from fleetsim.simulate import run
 from fleetsim.studies.run_store import RunStore
 from fleetsim.studies.study import load_study

@@ -11,9 +11,9 @@ from fleetsim.record.manifest import PlatformRecord, read_manifest, write_manife
 from fleetsim.record.saved_run import open_run
 from fleetsim.simulate import run
 from fleetsim.studies import run_order
-from fleetsim.studies.mixed_platforms import mixtures
 from fleetsim.studies.run_order import PluginSource, carry_out, order_of
 from fleetsim.studies.run_store import RunStore
+from fleetsim.studies.study_setup import mixtures
 from tests.studies.small_studies import executed, loaded
 
 

@@ -68,7 +68,7 @@ def test_a_short_form_of_a_bundled_study_runs(name, tmp_path):
     # Two rounds are too few for the targets: every cost is that of the whole run.
     has_target = tables.costs["target"] != WHOLE_RUN
     assert not tables.costs[has_target]["is_reached"].any()
-    spent = tables.costs[tables.costs["currency"] == "joules"].groupby(["condition", "arm"])["cost"]
+    spent = tables.costs[tables.costs["metric"] == "joules"].groupby(["condition", "arm"])["cost"]
     whole = tables.runs.groupby(["condition", "arm"])["energy_j"]
     assert spent.max().to_dict() == spent.min().to_dict() == whole.sum().to_dict()
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from fleetsim.record.measures.cost_to_target import first_reached
-from fleetsim.studies.costs import costs
+from fleetsim.studies.costs import costs, ledgers
 from fleetsim.studies.settings import WHOLE_RUN, Budgets, Target
 from tests.report.made_runs import MadeUp, make_run
 
@@ -20,7 +20,7 @@ def test_a_cost_is_that_of_the_round_that_reached_the_target(run):
     target = float(accuracy.iloc[3])
     row = run.rounds[accuracy >= target].iloc[0]
 
-    result = {cost.currency: cost for cost in costs(run, [Target(accuracy=target)], None, None)}
+    result = {cost.metric: cost for cost in costs(run, [Target(accuracy=target)], None, None)}
 
     assert result["rounds"].cost == row["round"]
     assert result["seconds"].cost == run.time_to_accuracy(target)
@@ -31,7 +31,7 @@ def test_a_cost_is_that_of_the_round_that_reached_the_target(run):
 def test_a_run_that_never_reaches_a_target_costs_what_it_spent(run):
     last = run.rounds.iloc[-1]
 
-    result = {cost.currency: cost for cost in costs(run, [Target(accuracy=1.0)], None, None)}
+    result = {cost.metric: cost for cost in costs(run, [Target(accuracy=1.0)], None, None)}
 
     assert result["seconds"].cost == last["finished_at_s"]
     assert result["joules"].cost == last["energy_total_j"]
@@ -43,13 +43,41 @@ def test_beyond_a_budget_a_run_counts_as_ended(run):
     spent_s = run.time_to_accuracy(target.accuracy)
 
     result = {
-        cost.currency: cost
+        cost.metric: cost
         for cost in costs(run, [target], None, Budgets(time_s=spent_s / 2, energy_j=1e12))
     }
 
     assert (result["seconds"].cost, result["seconds"].is_reached) == (spent_s / 2, False)
     assert result["joules"].is_reached
     assert result["rounds"].is_reached
+
+
+def test_a_ledger_adds_up_to_the_joules_until_the_target(run):
+    targets = [Target(accuracy=float(run.rounds["accuracy"].iloc[3])), Target(accuracy=1.0)]
+    of_costs = {
+        cost.target: cost.cost
+        for cost in costs(run, targets, None, None)
+        if cost.metric == "joules"
+    }
+
+    sums_j = ledgers(run, targets).groupby("target")["energy_j"].sum()
+
+    assert sums_j.to_dict() == pytest.approx(of_costs)
+    assert sums_j[targets[0].label] < sums_j[targets[1].label]
+
+
+def test_client_updates_are_those_that_the_server_received(run):
+    target = Target(accuracy=float(run.rounds["accuracy"].iloc[3]))
+    last = run.rounds["round"] <= run.rounds_to_accuracy(target.accuracy)
+
+    result = {cost.metric: cost for cost in costs(run, [target], None, None)}
+
+    assert (
+        result["client updates"].cost
+        == run.tasks.merge(run.rounds[last], on="round")
+        .eval("outcome == 'delivered' and purpose == 'train'")
+        .sum()
+    )
 
 
 def test_without_targets_the_whole_run_counts(run):

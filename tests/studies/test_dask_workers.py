@@ -80,7 +80,7 @@ def test_a_run_that_takes_too_long_is_ended_with_its_worker_and_the_next_one_beg
         done = execute(study, RunStore(tmp_path / "home"), backend, Silent(), timeout_s=40.0)
 
     (reason,) = done.failures.values()
-    assert reason.startswith("took longer than --timeout 40 s, and was ended")
+    assert reason.startswith("took longer than --timeout-s 40 s, and was ended")
     assert done.num_made == 1
 
 

@@ -10,7 +10,7 @@ from fleetsim.studies import evidence
 CELL = {"condition": "deadline_s=60", "target": "80 %"}
 
 
-def costs(currency="joules", **by_arm):
+def costs(metric="joules", **by_arm):
     """Return a table of costs; a negative cost was spent without reaching the target."""
     return pd.DataFrame(
         [
@@ -18,7 +18,7 @@ def costs(currency="joules", **by_arm):
                 **CELL,
                 "arm": arm.replace("_", " "),
                 "seed": seed,
-                "currency": currency,
+                "metric": metric,
                 "cost": abs(cost),
                 "is_reached": cost > 0.0,
             }
@@ -51,7 +51,7 @@ def test_arms_are_compared_by_the_seeds_that_both_have():
 
 def test_p_values_are_adjusted_over_the_arms_of_a_family():
     base = [10.0, 11.0, 9.0, 12.0, 10.0]
-    table = costs(base=base, half=[5.0, 5.6, 4.4, 6.1, 5.0], same=[10.2, 10.8, 9.3, 11.6, 10.1])
+    table = costs(base=base, half=[5.0, 5.6, 4.4, 6.1, 5.0], same=[10.9, 10.1, 9.9, 10.9, 11.0])
 
     result = evidence.verdicts(table, ["base", "half", "same"], "base")
 
@@ -62,6 +62,19 @@ def test_p_values_are_adjusted_over_the_arms_of_a_family():
         "half": "less",
         "same": "undecided",
     }
+
+
+def test_the_best_arm_is_the_cheapest_of_those_that_most_seeds_reached_the_target_with():
+    levels = {"30": [1.0, -1.0, 1.0], "60": [5.0, 4.0, 6.0], "90": [6.0, 5.0, 5.5]}
+    table = evidence.by_level(
+        pd.concat([costs(oort=values).assign(condition=name) for name, values in levels.items()])
+    )
+
+    result = evidence.verdicts(table, list(levels), None)
+
+    # Geometric means 120^(1/3) = 4.93 of 60 and 165^(1/3) = 5.48 of 90.
+    assert result[["arm", "baseline"]].to_numpy().tolist() == [["30", "60"], ["90", "60"]]
+    assert set(result["condition"]) == {""}
 
 
 def test_a_single_seed_is_no_evidence():
@@ -91,8 +104,8 @@ def test_a_currency_that_costs_nothing_is_left_out():
         [costs("joules", base=[1.0, 2.0], b=[2.0, 3.0]), costs("dollars", base=[0, 0], b=[0, 0])]
     )
 
-    assert set(evidence.verdicts(table, ["base", "b"], "base")["currency"]) == {"joules"}
-    assert set(evidence.summaries(table, ["base", "b"])["currency"]) == {"joules"}
+    assert set(evidence.verdicts(table, ["base", "b"], "base")["metric"]) == {"joules"}
+    assert set(evidence.summaries(table, ["base", "b"])["metric"]) == {"joules"}
 
 
 def test_differences_of_accuracies_are_paired_by_seed():

@@ -17,7 +17,7 @@ from fleetsim.errors import DataError, FaultsError
 from fleetsim.record.checkpoint import FOLDER, LATEST
 from fleetsim.record.manifest import MANIFEST, PlatformRecord, read_manifest, write_manifest
 from fleetsim.scenario import load
-from fleetsim.selector_training.study_records import RecordRequest, collected
+from fleetsim.selector_training.record_training import RecordRequest, collected
 from fleetsim.simulate import run
 from fleetsim.studies.result import StudyResult
 from fleetsim.studies.run_store import RunStore

@@ -28,14 +28,15 @@ class KillsOne(Silent):
         super().__init__()
         self._store = store
         self._begun: list[PlannedRun] = []
+        self._others = multiprocessing.active_children()  # of tests before, which end later
         self.has_killed = False
 
     def started(self, planned):
         self._begun.append(planned)
 
     def progress(self, updates):
-        children = multiprocessing.active_children()
-        if not updates or self.has_killed or len(children) < 2:
+        children = [c for c in multiprocessing.active_children() if c not in self._others]
+        if not updates or self.has_killed or len(children) != 2:
             return
         for child in children:  # no run ends between the look and the kill
             os.kill(child.pid, signal.SIGSTOP)
@@ -78,7 +79,7 @@ def test_a_process_that_is_killed_while_it_is_idle_is_replaced(trained_file, tmp
 
 def command(file: Path, home: Path) -> list[str]:
     verb = [sys.executable, "-m", "fleetsim", "study", "run", str(file)]
-    return [*verb, "--home", str(home), "--jobs", "2"]
+    return [*verb, "--home", str(home), "--workers", "2"]
 
 
 def processes_below(parent: int) -> list[int]:

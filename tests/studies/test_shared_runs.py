@@ -149,7 +149,7 @@ def test_two_studies_in_two_processes_share_a_run(is_killed, tmp_path):
 
     def started(name: str) -> subprocess.Popen[str]:
         verb = [sys.executable, "-m", "fleetsim", "study", "run"]
-        words = [*verb, str(tmp_path / name / "small.yaml"), "--home", str(home), "--jobs", "1"]
+        words = [*verb, str(tmp_path / name / "small.yaml"), "--home", str(home), "--workers", "1"]
         return subprocess.Popen(
             words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=tmp_path
         )

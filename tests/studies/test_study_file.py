@@ -50,6 +50,47 @@ def test_arms_conditions_and_seeds_multiply(tmp_path):
     assert len({run.key for run in study.runs}) == 16
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"baseline_level": 60}, "baseline_level = 60: is for one arm whose keys vary"),
+        ({"primary": {"target": 0.8}}, "primary.target = 0.8: is no target; the targets are none"),
+        ({"primary": {"metric": "watts"}}, "primary.metric = 'watts': must be 'rounds'"),
+        ({"equivalence_margin": 0}, "equivalence_margin = 0: must be a number >= 0.0001"),
+        (
+            {
+                "arms": {"a": {}},
+                "vary": {"server.deadline_s": [60, 600]},
+                "baseline_level": 90,
+            },
+            "baseline_level = 90: is no level; the levels are deadline_s=60, deadline_s=600",
+        ),
+    ],
+)
+def test_outcomes_and_levels_that_do_not_exist_are_refused(tmp_path, changes, message):
+    assert message in fault(tmp_path, **changes)
+
+
+def test_a_level_is_named_by_its_value_or_its_label(tmp_path):
+    arms = {"a": {}}
+    for vary, level, label in (
+        ({"server.deadline_s": [60, 600]}, 600, "deadline_s=600"),
+        ({"server.deadline_s": [60, 600]}, "deadline_s=60", "deadline_s=60"),
+        (
+            {"server.deadline_s": [60, 600], "server.cohort": [3, 4]},
+            *["deadline_s=60, cohort=4"] * 2,
+        ),
+    ):
+        assert loaded(tmp_path, arms=arms, vary=vary, baseline_level=level).baseline_level == label
+
+
+def test_rounds_of_servers_of_different_modes_are_not_compared(tmp_path):
+    buffered = {"server": {"mode": "buffered", "concurrency": 3, "buffer_size": 2}}
+
+    assert loaded(tmp_path).left_out_metric == "client updates"
+    assert loaded(tmp_path, arms={"a": {}, "b": buffered}).left_out_metric == "rounds"
+
+
 def test_a_scenario_with_another_seed_is_the_one_loaded_with_that_seed():
     assert load("quickstart").with_seed(7).data() == load("quickstart", seed=7).data()
 

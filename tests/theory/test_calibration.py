@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from fleetsim.contracts import ModelCost, Work, WorkKind
+from fleetsim.counts import Batching
 from fleetsim.fleet.devices.compute import unloaded_s
 from fleetsim.fleet.devices.profile import load_device
 from fleetsim.fleet.timeline import Timeline
@@ -20,7 +21,8 @@ TRAIN = Work(WorkKind.TRAIN, epochs=5)
 def round_on(device: str, load: float = 0.0) -> Timeline:
     profile = load_device(device)
     samples = np.array([500])
-    work_s = unloaded_s(profile.compute, RESNET18, TRAIN, num_samples=samples, batch_size=32)
+    size = Batching(32)
+    work_s = unloaded_s(profile.compute, RESNET18, TRAIN, num_samples=samples, batching=size)
     return compute_timeline(
         0.0, float(work_s[0]), profile.power.train_above_idle_w, [(math.inf, load)]
     )

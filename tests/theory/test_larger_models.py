@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from fleetsim.contracts import ModelCost, Work, WorkKind
+from fleetsim.counts import Batching
 from fleetsim.fleet.devices.compute import lay_out_computations, unloaded_s
 from fleetsim.fleet.devices.profile import DeviceProfile, device_names, load_device
 from fleetsim.learning.models.cost import model_cost
@@ -37,7 +38,8 @@ def dense(inputs: int, *widths: int) -> ModelCost:
 
 def spent(device: DeviceProfile, cost: ModelCost, work: Work) -> tuple[float, float]:
     """Return seconds and joules above idle of a client with 300 samples in batches of 32."""
-    work_s = unloaded_s(device.compute, cost, work, num_samples=np.array([300]), batch_size=32)
+    num, size = np.array([300]), Batching(32)
+    work_s = unloaded_s(device.compute, cost, work, num_samples=num, batching=size)
     power_w = np.array([device.power.train_above_idle_w])
     done = lay_out_computations(
         np.zeros(1), work_s, power_w, lambda rows, t_s: (0.0 * t_s, t_s + np.inf)

@@ -157,12 +157,12 @@ class Part:
 def test_the_verb_checks_by_name_with_settings(own_module, command):
     own_module(OWN, "own")
 
-    good = command("check-plugin", "own:Part", "--set", "share=0.5")
+    good = command("plugin", "check", "own:Part", "--set", "share=0.5")
     assert (good.code, good.out) == (0, "conforms: own:Part is an aggregator\n")
-    without = command("check-plugin", "own:Part")
+    without = command("plugin", "check", "own:Part")
     assert without.code == 2
     assert "share: missing" in without.err
-    wrong = command("check-plugin", "aggregator=own:Part", "--set", "share=0")
+    wrong = command("plugin", "check", "aggregator=own:Part", "--set", "share=0")
     assert wrong.code == 2
     assert wrong.err.startswith("error: --plugin aggregator=own:Part: aggregate fails: TypeError: ")
     assert len(wrong.err.splitlines()) == 1

@@ -181,6 +181,6 @@ def test_validate_reads_the_data(own, command):
     bad = command("validate", "small.yaml", "--plugin", "own_data:Plain", *many)
 
     assert (good.code, good.err) == (0, "")
-    assert "data own_data:Plain, partition iid" in good.out
+    assert "data        own_data:Plain\npartition   iid\n" in good.out
     assert bad.code == 2
     assert "500 clients are more than the 240 training samples" in bad.err

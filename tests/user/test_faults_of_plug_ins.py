@@ -278,7 +278,7 @@ def test_a_run_that_hangs_is_ended_and_has_failed(own_module):
 
     hung = output_of(store.folder(hangs))
     reason = store.failures("wild")[hangs.key]
-    assert reason.startswith("took longer than --timeout 6 s, and was ended")
+    assert reason.startswith("took longer than --timeout-s 6 s, and was ended")
     assert store.status(hangs) != "done"
     assert plain.key not in store.failures("wild") or store.status(plain) != "done"
     assert hung.read_text() in ("", "begins to wait\n")  # a slow machine has not come so far
@@ -296,7 +296,7 @@ def test_an_executor_that_is_full_of_hanging_runs_is_left(own_module):
         reversed_ = study.with_seeds([1, 2])
         done = execute(reversed_, RunStore(Path("home")), RemoteTasks(pool), Silent(), timeout_s=8)
 
-    assert any("took longer than --timeout 8 s" in why for why in done.failures.values())
+    assert any("took longer than --timeout-s 8 s" in why for why in done.failures.values())
     assert done.num_made + len(done.failures) == 4
 
 

@@ -134,7 +134,7 @@ def test_without_training_a_loss_says_that_it_has_no_effect(own, command):
 
 @pytest.mark.slow
 def test_a_function_of_two_arguments_is_a_loss_and_a_torch_loss_by_word(own, command):
-    assert command("check-plugin", "mine:squared").out == "conforms: mine:squared is a loss\n"
+    assert command("plugin", "check", "mine:squared").out == "conforms: mine:squared is a loss\n"
     assert fleetsim.check_plugin(torch.nn.CrossEntropyLoss(reduction="none"), "loss") == "loss"
     with pytest.raises(ScenarioError, match="returned one number for 5 samples"):
         fleetsim.check_plugin(torch.nn.CrossEntropyLoss(), "loss")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fleetsim.validation import page, published
+from fleetsim.validation import page, people
 from fleetsim.validation.tables import Section
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "validation.md"
@@ -55,7 +55,7 @@ def verdicts(section: Section) -> str:
 def test_a_section_and_its_summary_are_what_the_command_makes(name, request, monkeypatch):
     if name == NEEDS_DATA:
         real_trace = request.getfixturevalue("real_trace")
-        home = {real_trace(trace).parents[1] for trace in published.PUBLISHED}
+        home = {real_trace(trace).parents[1] for trace in people.PUBLISHED}
         monkeypatch.setenv("FLEETSIM_DATA", str(home.pop()))
     section, committed = section_of(name), split(PAGE.read_text(encoding="utf-8"))
 
@@ -101,9 +101,9 @@ def test_a_command_writes_the_page_and_the_committed_figure(tmp_path):
 
 def test_without_its_data_the_section_says_how_to_get_it(monkeypatch):
     monkeypatch.delenv("FLEETSIM_DATA", raising=False)
-    section = published.section()
+    section = people.published_section()
 
     assert section.verdicts[0].message == "not checked: no data"
-    for name, where in published.PUBLISHED.items():
+    for name, where in people.PUBLISHED.items():
         assert f"`{name}` ({where})" in section.text
     assert "$FLEETSIM_DATA/traces/NAME" in section.text

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from fleetsim.fleet.devices.profile import load_device, load_radio
-from fleetsim.validation import channel, launches, measurements, radio
+from fleetsim.validation import boards, channel, measurements, radio
 from fleetsim.validation.devices import board_training
 
 
@@ -27,7 +27,7 @@ def assert_minimum(squares: Callable[[np.ndarray], float], minimum: np.ndarray) 
 
 @pytest.mark.parametrize("board", ["jetson-nano", "jetson-agx-xavier"])
 def test_the_fit_of_a_boards_layers_is_a_minimum_and_the_files_carry_it(board):
-    fit = launches.fit(board)
+    fit = boards.layer_fit(board)
     numbers = np.linalg.lstsq(fit.terms, fit.model_s, rcond=None)[0]
 
     def squares(numbers: np.ndarray) -> float:

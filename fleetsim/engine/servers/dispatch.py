@@ -8,7 +8,7 @@ from typing import NamedTuple
 import simpy
 
 from fleetsim.contracts import Job, JobResult, Outcome, Parameters, ProbeRequest, Work, WorkKind
-from fleetsim.counts import ceil_product, num_batches
+from fleetsim.counts import ceil_product
 from fleetsim.engine.servers.global_model import Learning
 from fleetsim.engine.servers.launcher import Launcher
 from fleetsim.engine.tasks.task import Task, TaskResult, TrainingRequest
@@ -171,7 +171,7 @@ class Dispatcher:
         if steps is None:
             return job
         num_samples = int(self._world.fleet.num_samples[job.client])
-        per_epoch = num_batches(num_samples, self._learning.batch_size)
+        per_epoch = self._learning.batching.num_batches(num_samples)
         work = replace(job.work, epochs=-(-steps // per_epoch), steps=None)
         return job._replace(work=work, most_steps=steps)
 

@@ -23,6 +23,7 @@ from fleetsim.contracts import (
     Wire,
     Work,
 )
+from fleetsim.counts import Batching
 from fleetsim.engine.servers.client_memory import ClientMemory
 from fleetsim.engine.state_parts import joined, part_of
 from fleetsim.errors import DivergenceError
@@ -39,7 +40,7 @@ class Learning:
     cost: ModelCost
     training: Work
     """Local training of a selected client, unless the selector asks for another."""
-    batch_size: int
+    batching: Batching
     learning_rate_at: Callable[[int], float]
     """Learning rate of the clients' optimizer by the number of the round; 1 is the first."""
     upload_byte: int

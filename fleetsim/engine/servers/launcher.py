@@ -7,6 +7,7 @@ from typing import NamedTuple
 import simpy
 
 from fleetsim.contracts import ModelCost, Outcome
+from fleetsim.counts import Batching
 from fleetsim.engine.event_order import Clock, Rank, priority
 from fleetsim.engine.servers.waiting_clients import EnergySettings, WaitingClients
 from fleetsim.engine.tasks.interruption import InterruptionSettings
@@ -38,7 +39,7 @@ class Launcher:
         *,
         stop_at_s: float,
         cost: ModelCost,
-        batch_size: int = 1,
+        batching: Batching | None = None,
     ) -> None:
         """Begin with task 0; no task lasts beyond `stop_at_s`."""
         self.world, self.clock = world, clock
@@ -46,7 +47,7 @@ class Launcher:
         self.next_task = 0
         self.time_is_up = clock.at(stop_at_s, Rank.STOP)
         self._stop_at_s = stop_at_s
-        self._cost, self._batch_size = cost, batch_size
+        self._cost, self._batching = cost, batching or Batching(1)
         self._interruption = interruption
 
     @property
@@ -72,7 +73,7 @@ class Launcher:
             tasks,
             now_s=self.now_s,
             cost=self._cost,
-            batch_size=self._batch_size,
+            batching=self._batching,
             interruption=self._interruption,
             deadline_at_s=min(deadline_at_s, self._stop_at_s),
         )

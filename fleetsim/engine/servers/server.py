@@ -63,7 +63,7 @@ class Server(ABC):
         fleet, learning, spare_byte = parts.fleet, parts.learning, None
         if fleet.memory is not None:
             spare_byte = fleet.memory.spare_byte(
-                learning.cost, num_samples=fleet.num_samples, batch_size=learning.batch_size
+                learning.cost, num_samples=fleet.num_samples, batching=learning.batching
             )
         now_s = 0.0 if state is None else float(state["server/now_s"])
         self._clock = Clock(min(now_s, first_dispatch_s), clients_at_work=most)
@@ -86,7 +86,7 @@ class Server(ABC):
             parts.energy,
             stop_at_s=max(stop.time_s, now_s),
             cost=learning.cost,
-            batch_size=learning.batch_size,
+            batching=learning.batching,
         )
         self._dispatcher = Dispatcher(learning, self._launcher)
         view = fleet_view(

@@ -33,7 +33,7 @@ from fleetsim.contracts import (
     Work,
     WorkKind,
 )
-from fleetsim.counts import num_batches
+from fleetsim.counts import Batching
 from fleetsim.engine.client_state import ClientState
 from fleetsim.engine.tasks.interruption import (
     InterruptionSettings,
@@ -65,7 +65,7 @@ class TaskBatch(TaskOutcomes):
         *,
         now_s: float,
         cost: ModelCost,
-        batch_size: int,
+        batching: Batching,
         interruption: InterruptionSettings,
         deadline_at_s: float,
     ) -> None:
@@ -75,7 +75,7 @@ class TaskBatch(TaskOutcomes):
             clients = np.array([task.client for task in tasks], dtype=np.int64)
             policy = PausePolicy(interruption, world.eligible.absences(clients, now_s), tasks)
         super().__init__(world, tasks, policy, now_s=now_s, deadline_at_s=deadline_at_s)
-        self._cost, self._batch_size = cost, batch_size
+        self._cost, self._batching = cost, batching
         self._arrives: BoolArray | None = None
         """Uploads that arrive if they are not cut off [n]; None: all."""
         if (arrivals := world.fleet.channel.arrivals) is not None:
@@ -157,7 +157,7 @@ class TaskBatch(TaskOutcomes):
                 # A device without memory for a step gets through one batch's forward pass.
                 first_batch = Work(
                     WorkKind.EVALUATE,
-                    num_samples=self._batch_size,
+                    num_samples=self._batching.size,
                     clock_fraction=work.clock_fraction,
                 )
                 self._work(same[dies], first_batch, ends_as=MEMORY)
@@ -169,7 +169,7 @@ class TaskBatch(TaskOutcomes):
         """Compute the timelines of one work of these tasks; return those that continue after it."""
         fleet, pause_policy = self._world.fleet, self._pause_policy
         held = fleet.samples_for(work)[self.clients[rows]]
-        self.flop[rows] = work_flop(self._cost, work, num_samples=held, batch_size=self._batch_size)
+        self.flop[rows] = work_flop(self._cost, work, num_samples=held, batching=self._batching)
         stays: list[IntArray] = []
         rest_s = whole_s = np.zeros(len(self.tasks))
         for again in itertools.count():
@@ -186,7 +186,7 @@ class TaskBatch(TaskOutcomes):
                 state.condition,
                 self._cost,
                 work,
-                self._batch_size,
+                self._batching,
                 left_s=rest_s[rows] + resume_s if has_begun else None,
                 matters_until_s=np.minimum(self.lost_at_s(rows), self.deadline_at_s),
             )
@@ -215,7 +215,8 @@ class TaskBatch(TaskOutcomes):
                 continue
             client, now_s = self.tasks[row].client, float(self.end_s[row])
             state = fleet.usage.state_at_one(client, now_s)
-            epoch_s = fleet.epoch_s(client, self._cost, self._batch_size)
+            epoch_s = fleet.epoch_s(client, self._cost, self._batching)
+            num_used = self._batching.num_used(int(fleet.num_samples[client]))
             level_j = float(self.state.charge.level_j[row])
             capacity_j = float(fleet.batteries.capacity_j[client])
             self.resources[row] = Resources(
@@ -225,7 +226,7 @@ class TaskBatch(TaskOutcomes):
                 is_charging=state.charging,
                 is_unmetered=state.unmetered,
                 battery_fraction=None if np.isnan(level_j) else level_j / capacity_j,
-                samples_per_s=(1.0 - state.load) * float(fleet.num_samples[client]) / epoch_s,
+                samples_per_s=(1.0 - state.load) * num_used / epoch_s,
                 down_bit_per_s=fleet.rate_at(client, Direction.DOWN, now_s),
                 up_bit_per_s=fleet.rate_at(client, Direction.UP, now_s),
                 free_ram_byte=None
@@ -264,13 +265,13 @@ class TaskBatch(TaskOutcomes):
             return _NONE
         fleet, clients = self._world.fleet, self.clients[rows]
         share = self.segments.used[Used.SHARE, index, rows]
-        steps = fleet.steps_done(clients, self._cost, work, self._batch_size, share)
+        steps = fleet.steps_done(clients, self._cost, work, self._batching, share)
         num_samples = fleet.num_samples[clients]
         # The answer includes the training of a continued probe.
         before = np.array([self.tasks[row].epochs_before for row in rows.tolist()], dtype=np.int64)
-        before *= num_batches(num_samples, self._batch_size)
+        before *= self._batching.num_batches(num_samples)
         made = before + steps
-        part = made / (before + num_steps(work, num_samples, self._batch_size))
+        part = made / (before + num_steps(work, num_samples, self._batching))
         is_enough = (made >= 1) & (part >= settings.min_fraction)
         rows, part = rows[is_enough], part[is_enough]
         self.completed_fraction[rows] = part

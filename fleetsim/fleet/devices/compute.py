@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping
 import numpy as np
 
 from fleetsim.contracts import CountedWork, FloatArray, IntArray, ModelCost, Work, WorkKind
-from fleetsim.counts import num_batches
+from fleetsim.counts import Batching
 from fleetsim.fleet.devices.pace import Paces
 from fleetsim.fleet.devices.profile import ComputeProfile
 from fleetsim.fleet.timeline import Timelines
@@ -34,48 +34,54 @@ _FIRST_SEGMENTS = 4
 
 
 def unloaded_s(
-    compute: ComputeProfile, cost: ModelCost, work: Work, *, num_samples: IntArray, batch_size: int
+    compute: ComputeProfile,
+    cost: ModelCost,
+    work: Work,
+    *,
+    num_samples: IntArray,
+    batching: Batching,
 ) -> FloatArray:
     """Return the seconds [n] of a work on the same device without load."""
     if work.kind is WorkKind.NONE:
         return np.zeros(num_samples.size)
     if work.counted is not None:
         return np.full(num_samples.size, _counted_s(compute, work.counted))
-    passes, flop = _passes(cost, work, num_samples, batch_size)
+    passes, flop = _passes(cost, work, num_samples, batching)
     if work.kind is WorkKind.EVALUATE:
         batch_s = compute.dispatch_s + compute.layer_s * cost.num_layers / _TRAIN_PER_FORWARD
     else:
         batch_s = _trained_batch_s(compute, cost)
     if work.kind is WorkKind.TRAIN:
-        batches = num_steps(work, num_samples, batch_size)
+        batches = num_steps(work, num_samples, batching)
     else:
-        batches = num_batches(samples_of(work, num_samples), batch_size)
+        # Only steps of training leave samples out or merge batches.
+        batches = Batching(batching.size).num_batches(samples_of(work, num_samples))
     seconds = batches * batch_s + passes * _arithmetic_s(compute, flop.items())
     if work.kind is WorkKind.TRAIN:
         seconds = seconds * cost.train_factor
     return np.asarray(seconds, dtype=np.float64)
 
 
-def num_steps(work: Work, num_samples: IntArray, batch_size: int) -> IntArray:
+def num_steps(work: Work, num_samples: IntArray, batching: Batching) -> IntArray:
     """Return the SGD steps of training on these numbers of samples [n]."""
     if work.steps is None:
-        return work.epochs * num_batches(num_samples, batch_size)
+        return work.epochs * batching.num_batches(num_samples)
     return np.where(num_samples > 0, work.steps, 0)
 
 
-def num_trained(work: Work, num_samples: IntArray, batch_size: int) -> IntArray:
+def num_trained(work: Work, num_samples: IntArray, batching: Batching) -> IntArray:
     """Return the samples of all SGD steps of a training [n], with repetitions.
 
     A client of 100 samples takes 3 batches of 30 and one of 10 an epoch. Its fifth and sixth step
     are the first two of the second epoch:
 
-    >>> num_trained(Work(WorkKind.TRAIN, steps=6), np.array([100]), 30).tolist()
+    >>> num_trained(Work(WorkKind.TRAIN, steps=6), np.array([100]), Batching(30)).tolist()
     [160]
     """
     if work.steps is None:
-        return work.epochs * num_samples
-    epochs, rest = np.divmod(work.steps, np.maximum(num_batches(num_samples, batch_size), 1))
-    trained: IntArray = epochs * num_samples + rest * batch_size
+        return work.epochs * batching.num_used(num_samples)
+    epochs, rest = np.divmod(work.steps, np.maximum(batching.num_batches(num_samples), 1))
+    trained: IntArray = epochs * batching.num_used(num_samples) + rest * batching.size
     return trained
 
 
@@ -85,20 +91,20 @@ def steps_done(
     work: Work,
     *,
     num_samples: IntArray,
-    batch_size: int,
+    batching: Batching,
     share: FloatArray,
 ) -> IntArray:
     """Return the whole SGD steps in the first part of a local training [n].
 
-    A step takes t_d + k_l L + k_p P and the arithmetic of its batch; the last of an epoch may be
-    smaller. `share` is the part of the whole training's time [n], in [0, 1].
+    A step takes t_d + k_l L + k_p P and the arithmetic of its batch; the last of an epoch may
+    differ. `share` is the part of the whole training's time [n], in [0, 1].
     """
-    per_epoch = num_batches(num_samples, batch_size)
+    per_epoch = batching.num_batches(num_samples)
     batch_s = _trained_batch_s(compute, cost)
     passes, flop = _trained_sample(cost)
     sample_s = passes * _arithmetic_s(compute, flop.items())
-    epoch_s = per_epoch * batch_s + num_samples * sample_s
-    step_s = batch_s + np.minimum(batch_size, num_samples) * sample_s
+    epoch_s = per_epoch * batch_s + batching.num_used(num_samples) * sample_s
+    step_s = batch_s + np.minimum(batching.size, num_samples) * sample_s
     if work.steps is None:
         done_s = share * work.epochs * epoch_s
     else:
@@ -108,12 +114,14 @@ def steps_done(
     steps = np.floor((done_s - epochs * epoch_s) / step_s + ROUNDING_SLACK)
     whole = np.minimum(
         epochs * per_epoch + np.clip(steps, 0, per_epoch - 1),
-        num_steps(work, num_samples, batch_size),
+        num_steps(work, num_samples, batching),
     )
     return np.asarray(whole, dtype=np.int64)
 
 
-def work_flop(cost: ModelCost, work: Work, *, num_samples: IntArray, batch_size: int) -> FloatArray:
+def work_flop(
+    cost: ModelCost, work: Work, *, num_samples: IntArray, batching: Batching
+) -> FloatArray:
     """Return the FLOP of work [n]: 3 F for a sample in training, F for one in evaluation.
 
     With frozen weights a sample in training takes F and the backward pass of the model. Training is
@@ -121,7 +129,7 @@ def work_flop(cost: ModelCost, work: Work, *, num_samples: IntArray, batch_size:
     """
     if work.counted is not None:
         return np.full(num_samples.size, work.counted.total_flop)
-    passes, flop_by_class = _passes(cost, work, num_samples, batch_size)
+    passes, flop_by_class = _passes(cost, work, num_samples, batching)
     flop = passes * sum(flop_by_class.values())
     if work.kind is WorkKind.TRAIN:
         flop = flop * cost.train_factor
@@ -140,7 +148,7 @@ def samples_of(work: Work, num_samples: IntArray) -> IntArray:
 
 
 def _passes(
-    cost: ModelCost, work: Work, num_samples: IntArray, batch_size: int
+    cost: ModelCost, work: Work, num_samples: IntArray, batching: Batching
 ) -> tuple[IntArray, Mapping[str, float]]:
     """Return the passes of one sample in a work [n], and the FLOP of each by operation class."""
     match work.kind:
@@ -153,7 +161,7 @@ def _passes(
         case WorkKind.TRAIN:
             if work.num_samples is not None:
                 raise ValueError(f"training runs over all samples, got {work!r}")
-            used = num_trained(work, num_samples, batch_size)
+            used = num_trained(work, num_samples, batching)
     passes, flop = _trained_sample(cost)
     return passes * used, flop
 

@@ -1,8 +1,9 @@
 """Memory of an SGD step, and free memory of devices.
 
-A step of min(n, B) samples, of a client with n samples and batches of B, needs
+The largest step of a client has m samples: min(n, B) of n in batches of B, or, where the last batch
+is merged (`task.local.last_batch`), up to 2B - 1. It needs
 
-    base + a * state + min(n, B) * (b * sample + c * unfolded)     bytes
+    base + a * state + m * (b * sample + c * unfolded)     bytes
 
 where state, sample and unfolded come from the real model (`contracts.StepMemory`), and base, a, b
 and c from the engine (`ENGINES`). Free memory, sources and limits: docs/models/memory.md.
@@ -19,6 +20,7 @@ from pydantic import Field, model_validator
 
 from fleetsim import rng
 from fleetsim.contracts import FloatArray, IntArray, ModelCost, StepMemory
+from fleetsim.counts import Batching
 from fleetsim.errors import ScenarioError
 from fleetsim.fleet.devices.profile import DeviceProfile
 from fleetsim.schema.key_conditions import by_key, device_kind
@@ -47,7 +49,7 @@ ENGINES: Mapping[Engine, EngineMemory] = {
 }
 """mnn: fit of resident memory on Snapdragon 855 phones, five networks in batches of 1 to 32, mean
 error 7 %, at most 20 % (UbiquitousLearning/Benchmark-On-Device-Training@1b3cfeb,
-tools/train/benchmark/MEIZU_Freq_1708800; `fleetsim validate-world` repeats it). autograd: base
+tools/train/benchmark/MEIZU_Freq_1708800; `fleetsim world validate` repeats it). autograd: base
 measured after `import torch` (Python 3.11, torch 2 for CPUs, x86-64 Linux: 218 MiB), without the
 context of a GPU; the rest is what torch keeps."""
 
@@ -108,11 +110,13 @@ class FreeMemory:
     """Profile of every client [N]."""
     when_short: Literal["ineligible", "fails"]
 
-    def spare_byte(self, cost: ModelCost, *, num_samples: IntArray, batch_size: int) -> FloatArray:
+    def spare_byte(
+        self, cost: ModelCost, *, num_samples: IntArray, batching: Batching
+    ) -> FloatArray:
         """Return the memory that an SGD step leaves free while no app is used [N]; < 0: short."""
         if cost.memory is None:
             raise ValueError(f"the memory of the model was not counted: {cost!r}")
-        size = np.minimum(num_samples, batch_size)
+        size = batching.largest(num_samples)
         needed = np.empty(self.device.size)
         for index, engine in enumerate(self.engine):
             rows = self.device == index

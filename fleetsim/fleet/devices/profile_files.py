@@ -31,7 +31,7 @@ CLOCK_SHARE: Mapping[Backend, figures.ShareFigure] = {
         source=(
             "fit to 25 points of UbiquitousLearning/Benchmark-On-Device-Training@1b3cfeb (MNN, a"
             " Snapdragon 855 at its own clocks and at 1.7088 GHz); single networks have 0.03 to"
-            " 0.50; `fleetsim validate-world` repeats it"
+            " 0.50; `fleetsim world validate` repeats it"
         ),
         inferred=True,
         log_sd=1.0,

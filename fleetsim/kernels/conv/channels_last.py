@@ -76,8 +76,8 @@ class ChannelsLastKernel(Kernel):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        shape, batch_size = self._all_samples.shape[1:], self._local_settings.batch_size
-        self.module, self._uses_onednn = form_of(self.module, shape, batch_size)
+        shape, most = self._all_samples.shape[1:], self._local_settings.batching.most
+        self.module, self._uses_onednn = form_of(self.module, shape, most)
 
     def forms(self) -> dict[str, str]:
         """Return the library of the products, and the number of convolutions by form."""

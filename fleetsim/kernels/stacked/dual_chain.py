@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from fleetsim.contracts import Parameters
-from fleetsim.kernels.batches import Length
+from fleetsim.kernels.batches import Length, largest_batch
 from fleetsim.kernels.cpu.gemm import Widths, onednn, prefers_onednn_for_long
 from fleetsim.kernels.cpu.workspace import Workspace
 from fleetsim.kernels.device_samples import DeviceSamples, on_device
@@ -65,8 +65,9 @@ def dual_form_is_faster(widths: Widths, lengths: Sequence[Length], settings: Ste
     num = max(length.num_samples for length in lengths)
     if _FLOAT_BYTE * len(lengths) * num * num > _MAX_GRAM_BYTE:
         return False
-    batch = min(settings.batch_size, num)
-    lines = batch * sum(length.num_steps(settings.batch_size) for length in lengths)
+    batching = settings.batching
+    num_steps = sum(length.num_steps(batching) for length in lengths)
+    lines = largest_batch(lengths, batching) * num_steps
     plain = 4 * lines * features * units
     # Half of X X^T, by panels; X V_0 and V_t; the steps.
     once = num * (num + PANEL) * features + 4 * num * features * units

@@ -13,8 +13,9 @@ import numpy as np
 import torch
 
 from fleetsim.contracts import Job, JobResult
+from fleetsim.counts import Batching
 from fleetsim.kernels.base import Kernel
-from fleetsim.kernels.batches import Length, in_turn, schedule
+from fleetsim.kernels.batches import Length, in_turn, largest_batch, schedule
 from fleetsim.kernels.cpu.gemm import Widths, library, prefers_onednn
 from fleetsim.kernels.cpu.workspace import Workspace
 from fleetsim.kernels.device_samples import stack_samples
@@ -30,24 +31,26 @@ STACK_CLIENTS = 64
 _FLOAT_BYTE = 4
 
 
-def stacks(widths: Widths, lengths: Sequence[Length], batch_size: int) -> list[list[int]]:
+def stacks(widths: Widths, lengths: Sequence[Length], batching: Batching) -> list[list[int]]:
     """Return stacks of trainings, by index, of about equal work, the longest trainings first.
 
     `STACK_BYTE` and `STACK_CLIENTS` give the usual number of clients of a stack, and thereby the
     number of stacks. It is rounded up to an even number, so that two processes get equal shares.
     Equal work can mean many small clients: a stack of over twice the usual number is divided.
     """
-    batch = min(batch_size, max(length.num_samples for length in lengths))
+    batch = largest_batch(lengths, batching)
     client_byte = _FLOAT_BYTE * (num_parameters(widths) + batch * sum(widths))
     usual = max(1, min(STACK_CLIENTS, STACK_BYTE // client_byte))
-    return [list(stack) for stack in _cut(tuple(lengths), batch_size, usual)]
+    return [list(stack) for stack in _cut(tuple(lengths), batching, usual)]
 
 
 # Rounds with clients of one size share the result.
 @lru_cache(maxsize=8)
-def _cut(lengths: tuple[Length, ...], batch_size: int, usual: int) -> tuple[tuple[int, ...], ...]:
+def _cut(
+    lengths: tuple[Length, ...], batching: Batching, usual: int
+) -> tuple[tuple[int, ...], ...]:
     sizes = np.array([length.num_samples for length in lengths])
-    steps = np.array([length.num_steps(batch_size) for length in lengths])
+    steps = np.array([length.num_steps(batching) for length in lengths])
     num_stacks = -(-len(lengths) // usual)
     if num_stacks > 1:
         num_stacks += num_stacks % 2
@@ -75,8 +78,8 @@ class StackedKernel(Kernel):
         self._local_settings.plain_sgd()
         self._widths = widths
         self._hinge = self.module.hinge if isinstance(self.module, LinearSvm) else None
-        batch_size = self._local_settings.batch_size
-        self._uses_onednn = self.is_on_cpu and prefers_onednn(widths, batch_size)
+        most = self._local_settings.batching.most
+        self._uses_onednn = self.is_on_cpu and prefers_onednn(widths, most)
         self._space = Workspace()
 
     def forms(self) -> dict[str, str]:
@@ -84,13 +87,13 @@ class StackedKernel(Kernel):
         return {"products": library(is_onednn=self._uses_onednn)} if self.is_on_cpu else {}
 
     def _stacks(self, jobs: Sequence[Job]) -> list[list[int]]:
-        return stacks(self._widths, self._lengths(jobs), self._local_settings.batch_size)
+        return stacks(self._widths, self._lengths(jobs), self._local_settings.batching)
 
     def _train(self, jobs: Sequence[Job]) -> list[JobResult]:
         settings, samples, labels = self._settings_of(jobs[0]), self._all_samples, self._labels
         lengths = self._lengths(jobs)
         stack_jobs = self._stack_jobs(jobs)
-        batch = min(settings.batch_size, max(length.num_samples for length in lengths))
+        batch = largest_batch(lengths, settings.batching)
         build: Callable[..., ChainStack | DualChainStack]
         if samples.like.is_cpu and dual_form_is_faster(self._widths, lengths, settings):
             stack_jobs, table = in_turn(stack_jobs)
@@ -100,7 +103,7 @@ class StackedKernel(Kernel):
         else:
             stack_jobs, inputs, labels = stack_samples(stack_jobs, samples, labels, self._space)
             build = partial(ChainStack, samples=inputs.flatten(1))
-        plan = schedule(stack_jobs, settings.batch_size, is_padded=True)
+        plan = schedule(stack_jobs, settings.batching, is_padded=True)
         starts = [block.start for block in plan.blocks]
         wants_losses = np.logical_or.reduceat(plan.wants_losses(stack_jobs), starts).tolist()
         with torch.inference_mode():

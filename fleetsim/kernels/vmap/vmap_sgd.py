@@ -18,7 +18,14 @@ from torch import Tensor, nn
 
 from fleetsim.contracts import FloatArray, Job, JobResult, Loss
 from fleetsim.kernels.base import Kernel
-from fleetsim.kernels.batches import BatchSchedule, Length, StackJob, longest_first, schedule
+from fleetsim.kernels.batches import (
+    BatchSchedule,
+    Length,
+    StackJob,
+    largest_batch,
+    longest_first,
+    schedule,
+)
 from fleetsim.kernels.device_samples import stack_samples
 from fleetsim.kernels.vmap.model_stack import ModelStack
 from fleetsim.learning.local.step_memory import kept_byte, num_weight_copies
@@ -88,10 +95,10 @@ def stacks(
 
     A stack has at least one client, and else at most `stack_byte`.
     """
-    batch = min(settings.batch_size, max(length.num_samples for length in lengths))
+    batch = largest_batch(lengths, settings.batching)
     client_byte = num_weight_copies(settings) * size.weights_byte + batch * size.sample_byte
     num_stacks = -(-len(lengths) // max(1, stack_byte // client_byte))
-    order = longest_first(lengths, settings.batch_size)
+    order = longest_first(lengths, settings.batching)
     return [part.tolist() for part in np.array_split(np.array(order), num_stacks)]
 
 
@@ -111,7 +118,7 @@ def train_stack(
     weights are not changed, but the running statistics of its buffers may be.
     """
     device = inputs.device
-    plan = schedule(jobs, settings.batch_size, is_padded=not _mixes_samples(module))
+    plan = schedule(jobs, settings.batching, is_padded=not _mixes_samples(module))
     rows = torch.from_numpy(plan.rows).to(device)
     client = torch.from_numpy(plan.client).to(device)
     stack = ModelStack(

@@ -1,6 +1,6 @@
 """Data sets: settings, loading, standardisation, and sizes known in advance.
 
-- `loading`: Data sets that a scenario can name, and the call that loads one.
+- `loading`: Data sets that a scenario can name, and the loading of one, also in a thread.
 - `dataset_kind`: Interface of the data sets that a scenario can name.
 - `dataset`: Loaded data set: arrays of inputs and labels.
 - `digits`: Handwritten digits that come with scikit-learn.
@@ -10,13 +10,10 @@
 - `accessed_inputs`: Interface of inputs that are made anew whenever a client trains on them.
 - `checked_part`: Arrays of one part of the user's own data set, checked.
 - `assembly`: Assembly of the user's own data set from its parts.
-- `content_hash`: Content of a loaded data set as a digest.
 - `folder`: The user's own folder of .npz or IDX files, as a data set of a scenario.
 - `blank`: Data set without data: only shapes and sizes, for runs that do not train.
 - `formats`: File formats of data sets, read without trust in the file.
-- `byte_images`: Images that stay bytes until their numbers are needed.
 - `standardisation`: Standardisation of inputs to mean 0 and standard deviation 1.
 - `tokens`: Tokens of texts: vocabulary, samples cut out of a long text, and their memory.
-- `prefetch`: Loading of a data set in a thread, while torch is imported.
-- `remote_set`: Records of a published data set: files, addresses, checksums, licence, citation.
+- `remote_set`: Records of published data sets.
 """

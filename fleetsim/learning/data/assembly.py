@@ -7,9 +7,8 @@ import numpy as np
 from fleetsim.counts import floor_product
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.learning.data.accessed_inputs import AccessedInputs
-from fleetsim.learning.data.byte_images import ByteImages
 from fleetsim.learning.data.checked_part import Array, CheckedPart
-from fleetsim.learning.data.dataset import Dataset, Inputs
+from fleetsim.learning.data.dataset import ByteImages, Dataset, Inputs
 from fleetsim.learning.data.standardisation import from_pixels, moments_in, scaled, standardise
 from fleetsim.rng import stream
 

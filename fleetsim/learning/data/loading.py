@@ -1,8 +1,9 @@
-"""Data sets that a scenario can name, and the call that loads one."""
+"""Data sets that a scenario can name, and the loading of one, also in a thread."""
 
+import threading
 from collections.abc import Mapping
-from operator import attrgetter
-from typing import Annotated, get_args
+from concurrent.futures import Future
+from typing import Annotated
 
 from pydantic import Field
 
@@ -19,7 +20,7 @@ from fleetsim.learning.data.published.mnist import FashionMnistSettings, MnistSe
 from fleetsim.learning.data.published.shakespeare import ShakespeareSettings
 from fleetsim.learning.data.published.tiny_imagenet import TinyImageNetSettings
 from fleetsim.learning.data.published.wikitext import WikiText2Settings
-from fleetsim.learning.data.remote_set import RemoteSet
+from fleetsim.learning.data.remote_set import SETS, RemoteSet
 from fleetsim.learning.data.synthetic import SyntheticSettings
 
 DatasetSettings = Annotated[
@@ -40,13 +41,44 @@ DatasetSettings = Annotated[
     Field(discriminator="kind"),
 ]
 
-_PUBLISHED = (known for kind in get_args(get_args(DatasetSettings)[0]) for known in kind.published)
-REGISTRY: Mapping[str, RemoteSet] = {
-    known.name: known for known in sorted(_PUBLISHED, key=attrgetter("name"))
-}
+REGISTRY: Mapping[str, RemoteSet] = dict(sorted(SETS.items()))
 """Every set that can be fetched, by name."""
 
 
 def load_dataset(settings: DatasetSettings, *, seed: int, num_clients: int) -> Dataset:
     """Return the data set that a scenario names; see `DatasetKind.load`."""
     return settings.load(seed=seed, num_clients=num_clients)
+
+
+class Prefetch:
+    """Data set that is being loaded in a thread, while torch is imported.
+
+    Files are unpacked and hashed outside Python's lock, so both take the time of the longer.
+    """
+
+    def __init__(self, settings: DatasetSettings, *, seed: int, num_clients: int) -> None:
+        """Begin to load it; arguments are those of `load_dataset`."""
+        self._arguments = settings, seed, num_clients
+        self._future: Future[Dataset] | None = None
+        # Two threads should not import at once.
+        if not settings.imports_library:
+            self._future = Future()
+            # A daemon thread: a command that fails meanwhile does not wait for it.
+            threading.Thread(
+                target=self._load, args=(self._future,), name="fleetsim data", daemon=True
+            ).start()
+
+    def take(self) -> Dataset:
+        """Return the data set once it is loaded; it is not kept, another call loads it again."""
+        future, self._future = self._future, None
+        if future is None:
+            future = Future()
+            self._load(future)
+        return future.result()
+
+    def _load(self, future: Future[Dataset]) -> None:
+        settings, seed, num_clients = self._arguments
+        try:
+            future.set_result(load_dataset(settings, seed=seed, num_clients=num_clients))
+        except BaseException as fault:  # raised again by `take`
+            future.set_exception(fault)

@@ -1,12 +1,15 @@
-"""Records of a published data set: files, addresses, checksums, licence, citation.
-
-Each set is described next to its reader, in the module of its settings.
-"""
+"""Records of published data sets: files, addresses, checksums, licence, citation; `sets.toml`."""
 
 import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import resources
+from types import MappingProxyType
 
-_ROW = re.compile(r"(\S+) ([0-9_]+)\s+([0-9a-f]{64})(?:\s+([0-9a-f]{64}))?")
+_ROW = re.compile(r"(\S+) ([0-9_]+)\s+([0-9a-f]{32,64})(?:\s+([0-9a-f]{64}))?")
+_MD5_CHARACTERS = 32
+_ARCHIVES = (".zip", ".tar.gz")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,21 +52,37 @@ class RemoteSet:
     """Page from which a person gets the files, if they have no address for programs."""
 
 
-def remote_files(
-    addresses: tuple[str, ...], table: str, *, is_extra: bool = False
+def _files(
+    addresses: Sequence[str],
+    rows: str,
+    *,
+    is_extra: bool = False,
+    members: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[RemoteFile, ...]:
-    """Return files that are all found at each of some addresses, official first.
-
-    The table has for each file its name, bytes, SHA-256, and if it is gzipped the SHA-256 unpacked.
-    """
+    """Return the files of a table of `sets.toml`, which explains it."""
     return tuple(
         RemoteFile(
             name=name,
             num_byte=int(num_byte),
-            sha256=sha256,
-            unpacked_sha256=unpacked or sha256,
-            urls=tuple(home + name for home in addresses),
+            sha256="" if len(checksum) == _MD5_CHARACTERS else checksum,
+            unpacked_sha256=None if name.endswith(_ARCHIVES) else unpacked or checksum,
+            urls=tuple(home + name if home.endswith("/") else home for home in addresses),
             is_extra=is_extra,
+            members=tuple(members.items()),
+            md5=checksum if len(checksum) == _MD5_CHARACTERS else "",
         )
-        for name, num_byte, sha256, unpacked in _ROW.findall(table)
+        for name, num_byte, checksum, unpacked in _ROW.findall(rows)
     )
+
+
+def _sets() -> Iterator[RemoteSet]:
+    text = (resources.files("fleetsim.learning.data") / "published" / "sets.toml").read_text(
+        "utf-8"
+    )
+    for name, data in tomllib.loads(text).items():
+        files = [file for table in data.pop("files") for file in _files(**table)]
+        yield RemoteSet(name=name, files=tuple(files), **data)
+
+
+SETS: Mapping[str, RemoteSet] = {known.name: known for known in _sets()}
+"""Every published set, by name."""

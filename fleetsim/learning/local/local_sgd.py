@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from fleetsim.contracts import IntArray, JobResult, Loss, Parameters
-from fleetsim.counts import num_batches
+from fleetsim.counts import Batching
 from fleetsim.learning.local.augmentation import SampleBatch, StepStream, augmented
 from fleetsim.learning.local.optimizers import Descent
 from fleetsim.learning.local.sample_losses import hits, losses_of
@@ -100,10 +100,11 @@ def batches(
     inputs: Tensor, labels: Tensor, settings: StepSettings, passes: Passes
 ) -> Iterator[tuple[int, SampleBatch]]:
     """Yield the epoch, from 0, and the augmented batch of each step, after drawing the orders."""
-    num_samples, size = len(labels), settings.batch_size
+    num_samples, batching = len(labels), settings.batching
+    used, sizes = batching.num_used(num_samples), batching.sizes(num_samples)
     drawn = torch.from_numpy(orders(passes.stream, passes.epochs, num_samples)).to(labels.device)
-    all_steps = ((at, rows) for at, order in enumerate(drawn) for rows in torch.split(order, size))
-    steps = islice(all_steps, num_steps(num_samples, passes.epochs, size, passes.most_steps))
+    all_steps = ((at, rows) for at, order in enumerate(drawn) for rows in order[:used].split(sizes))
+    steps = islice(all_steps, num_steps(num_samples, passes.epochs, batching, passes.most_steps))
     for number, (epoch, rows) in enumerate(steps, 1):
         batch = SampleBatch(inputs.index_select(0, rows), labels.index_select(0, rows))
         if passes.step_stream is not None:
@@ -126,13 +127,13 @@ def orders_of(words: NDArray[np.uint64], epochs: int) -> IntArray:
     return order
 
 
-def num_steps(num_samples: int, epochs: int, batch_size: int, most: int | None = None) -> int:
+def num_steps(num_samples: int, epochs: int, batching: Batching, most: int | None = None) -> int:
     """Return the SGD steps of a client's training, which may stop after `most` steps.
 
-    >>> num_steps(101, 2, 50), num_steps(101, 2, 50, most=4)
+    >>> num_steps(101, 2, Batching(50)), num_steps(101, 2, Batching(50), most=4)
     (6, 4)
     """
-    all_steps = epochs * num_batches(num_samples, batch_size)
+    all_steps = epochs * batching.num_batches(num_samples)
     return all_steps if most is None else min(all_steps, most)
 
 

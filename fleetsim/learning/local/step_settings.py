@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 from annotated_types import Ge, Le, Lt
 from pydantic import model_validator
 
-from fleetsim.counts import num_batches
+from fleetsim.counts import Batching, LastBatch
 from fleetsim.learning.local.loss_settings import LossSettings, OfModelSettings
 from fleetsim.learning.local.optimizer_settings import OptimizerSettings, SgdSettings
 from fleetsim.schema.key_conditions import TRAINING, by_key
@@ -68,7 +68,11 @@ class StepSettings(Settings):
     """SGD steps in one task, the same number for every client, in as many passes as needed; this or
     `epochs`."""
     batch_size: Samples
-    """Samples of one SGD step; the last batch of an epoch may be smaller."""
+    """Samples of one SGD step; the last batch of an epoch may differ, see `last_batch`."""
+    last_batch: LastBatch = "keep"
+    """Samples that an epoch leaves after its full batches: `keep` is a smaller batch of its own;
+    `drop` leaves them out, others in each epoch; `merge` adds them to the last full batch. A client
+    with fewer samples than `batch_size` always has one batch of them all."""
     optimizer: OptimizerSettings
     """Optimizer of the local steps, by its kind."""
     proximal_mu: Annotated[StepFactor, Ge(0)] = 0.0
@@ -96,13 +100,20 @@ class StepSettings(Settings):
     def scheduled_steps(self, num_samples: int) -> int:
         """Return the steps of the whole training of a client, over which schedules are laid out.
 
-        >>> sgd = SgdSettings(learning_rate=0.1)
-        >>> StepSettings(epochs=2, batch_size=50, optimizer=sgd).scheduled_steps(101)
+        >>> options = {"epochs": 2, "batch_size": 50, "optimizer": SgdSettings(learning_rate=0.1)}
+        >>> StepSettings(**options).scheduled_steps(101)
         6
+        >>> StepSettings(last_batch="drop", **options).scheduled_steps(101)
+        4
         """
         if self.steps is not None:
             return self.steps
-        return (self.epochs or 0) * num_batches(num_samples, self.batch_size)
+        return (self.epochs or 0) * self.batching.num_batches(num_samples)
+
+    @property
+    def batching(self) -> Batching:
+        """Rule by which an epoch is cut into batches."""
+        return Batching(self.batch_size, self.last_batch)
 
     @property
     def has_other_loss(self) -> bool:

@@ -3,10 +3,10 @@
 - Component: computing, receiving, transmitting, radio tail, idle while at work, idle while
   enlisted.
 - Purpose: train, probe or evaluate.
-- Energy outcome (column `fate`): of a task that was not delivered it is the task's outcome: late,
-  offline, battery, link, ... A delivered task's energy is `used` or `unused`. It is used if the
-  round of a train task made a new global model, if the round of a probe dispatched train tasks,
-  and always for an evaluation.
+- Energy outcome (column `energy_outcome`): of a task that was not delivered it is the task's
+  outcome: late, offline, battery, link, ... A delivered task's energy is `used` or `unused`. It is
+  used if the round of a train task made a new global model, if that of a probe dispatched train
+  tasks, and always for an evaluation.
 
 The ledger comes from the tasks. It must add up to the rounds table and to the meters of the
 clients, which the engine keeps separately.
@@ -29,7 +29,11 @@ if TYPE_CHECKING:
 
 USED = "used"
 UNUSED = "unused"
-FATES: tuple[str, ...] = (USED, UNUSED, *(o.value for o in Outcome if o is not Outcome.DELIVERED))
+ENERGY_OUTCOMES: tuple[str, ...] = (
+    USED,
+    UNUSED,
+    *(o.value for o in Outcome if o is not Outcome.DELIVERED),
+)
 """Energy outcomes, in the order in which they are shown."""
 
 COMPONENTS: Mapping[str, str] = MappingProxyType(
@@ -43,13 +47,17 @@ COMPONENTS: Mapping[str, str] = MappingProxyType(
 
 Idle while enlisted has a column only in runs that charge it."""
 
-COLUMNS = ("client", "device", "purpose", "fate", "component", "energy_j")
+COLUMNS = ("client", "device", "purpose", "energy_outcome", "component", "energy_j")
 KEYS = COLUMNS[:-1]
 """Keys by which a ledger can be summed."""
 
 _RANKS: Mapping[str, Mapping[str, int]] = {
     key: {str(name): rank for rank, name in enumerate(names)}
-    for key, names in (("purpose", Purpose), ("fate", FATES), ("component", COMPONENTS))
+    for key, names in (
+        ("purpose", Purpose),
+        ("energy_outcome", ENERGY_OUTCOMES),
+        ("component", COMPONENTS),
+    )
 }
 _HINT = "run the scenario again into a new folder"
 
@@ -64,8 +72,8 @@ def energy_of(tasks: pd.DataFrame) -> FloatArray:
     return tasks[list(components_in(tasks).values())].sum(axis=1).to_numpy(dtype=np.float64)
 
 
-def with_fates(rounds: pd.DataFrame, tasks: pd.DataFrame) -> pd.DataFrame:
-    """Return the tasks of the recorded rounds, with their energy outcome in a column `fate`."""
+def with_energy_outcomes(rounds: pd.DataFrame, tasks: pd.DataFrame) -> pd.DataFrame:
+    """Return the tasks of the recorded rounds, with a column `energy_outcome`."""
     of_round = rounds[["round", "aggregated", "num_selected"]]
     known = tasks.merge(of_round, on="round")
     purpose, outcome = known["purpose"], known["outcome"]
@@ -75,29 +83,33 @@ def with_fates(rounds: pd.DataFrame, tasks: pd.DataFrame) -> pd.DataFrame:
         | (purpose == Purpose.EVALUATE)
     )
     delivered = np.where(is_used, USED, UNUSED)
-    fate = outcome.where(outcome != Outcome.DELIVERED, delivered)
-    return known.assign(fate=fate).drop(columns=["aggregated", "num_selected"])
+    energy_outcome = outcome.where(outcome != Outcome.DELIVERED, delivered)
+    return known.assign(energy_outcome=energy_outcome).drop(columns=["aggregated", "num_selected"])
 
 
 def ledger(rounds: pd.DataFrame, tasks: pd.DataFrame) -> pd.DataFrame:
     """Return the ledger of the recorded rounds; tasks of a round that was cut off are left out.
 
     The frame has `COLUMNS`, a row for each combination with energy, ordered by client, purpose,
-    fate and component.
+    energy_outcome and component.
     """
-    known = with_fates(rounds, tasks)
-    spent = known.groupby(["client", "device", "purpose", "fate"], as_index=False, sort=False)
+    known = with_energy_outcomes(rounds, tasks)
+    spent = known.groupby(
+        ["client", "device", "purpose", "energy_outcome"], as_index=False, sort=False
+    )
     components = components_in(known)
     sums = spent[list(components.values())].sum()
     names = {column: name for name, column in components.items()}
     tidy = sums.rename(columns=names).melt(
-        id_vars=["client", "device", "purpose", "fate"],
+        id_vars=["client", "device", "purpose", "energy_outcome"],
         value_vars=list(components),
         var_name="component",
         value_name="energy_j",
     )
     tidy = tidy[tidy["energy_j"] != 0.0]
-    ranks = [tidy[key].map(_RANKS[key]).to_numpy() for key in ("component", "fate", "purpose")]
+    ranks = [
+        tidy[key].map(_RANKS[key]).to_numpy() for key in ("component", "energy_outcome", "purpose")
+    ]
     order = np.lexsort((*ranks, tidy["client"].to_numpy()))
     return tidy.iloc[order].reset_index(drop=True)[list(COLUMNS)]
 

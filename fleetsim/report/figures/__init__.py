@@ -15,5 +15,7 @@ figure.
 - `diagnostics`: Figure of the numbers that a selector told about its rounds.
 - `batteries`: Figure of battery levels over time, and of the clients that can take part.
 - `gantt`: Gantt chart of the tasks of one round.
+- `task_durations`: Distribution of the durations of train tasks by kind of device.
+- `dark_scheme`: Colours of figures on a dark page.
 - `style`: Style of every figure, and its files.
 """

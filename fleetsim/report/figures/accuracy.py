@@ -66,20 +66,17 @@ def _accuracy_panel(
     )
     factor, unit = quantities.unit_for(largest, quantity) if quantity else (1.0, "")
     axes.set_xlabel(f"{words} ({unit})" if unit else "round")
-    for target in targets:
-        axes.axhline(target, color=style.MIST, linewidth=1.0, linestyle=(0, (1, 2)), zorder=1)
-    for (label, frame), (color, dash) in zip(
-        evaluated.items(), style.series(len(rounds)), strict=True
-    ):
+    style.mark_levels(axes, targets)
+    for (label, frame), looks in zip(evaluated.items(), style.series(len(rounds)), strict=True):
         x = frame[column].to_numpy(dtype=np.float64) / factor
         y = frame["accuracy"].to_numpy(dtype=np.float64)
         shown = label if len(frame) else f"{label} (no accuracy)"
         # A single evaluation is a step without length.
         marker = "o" if len(frame) == 1 else None
-        axes.step(x, y, where="post", color=color, linestyle=dash, label=shown, marker=marker)
+        axes.step(x, y, where="post", label=shown, marker=marker, **looks)
         reached = [np.flatnonzero(y >= target) for target in targets]
         first = [int(indices[0]) for indices in reached if indices.size]
-        axes.plot(x[first], y[first], "o", color=color, markersize=4.5)
+        axes.plot(x[first], y[first], "o", color=looks["color"], markersize=4.5)
     if not any(map(len, evaluated.values())):
         style.say(axes, "no accuracy: nothing was evaluated")
     else:

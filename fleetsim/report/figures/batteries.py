@@ -1,6 +1,5 @@
 """Figure of battery levels over time, and of the clients that can take part."""
 
-import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
@@ -14,20 +13,15 @@ def levels(rounds: pd.DataFrame) -> Figure:
     figure = style.new_figure(style.WIDTH_IN, 5.4, title="Batteries of the fleet over time")
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
     factor, unit = quantities.unit_for(float(rounds["finished_at_s"].max()), "s")
-    at = rounds["finished_at_s"].to_numpy(dtype=np.float64) / factor
-    low, median, high = (
-        rounds[f"battery_{which}_fraction"].to_numpy(dtype=np.float64)
-        for which in ("low", "median", "high")
-    )
+    at = rounds["finished_at_s"] / factor
+    low, median, high = (rounds[f"battery_{which}_fraction"] for which in ("low", "median", "high"))
     style.band(upper, at, low, high, label="10th to 90th percentile")
     upper.plot(at, median, color=style.BLUE, label="median")
     upper.set(ylim=(0.0, 1.02), ylabel="battery level")
     style.in_percent(upper, "y")
-    upper.legend(loc="lower right", ncols=2, fontsize=9)
     lower.plot(at, rounds["num_eligible"], color=style.GREEN, label="eligible and idle")
     lower.plot(at, rounds["num_off"], color=style.VERMILLION, label="off (empty)")
     lower.set(xlabel=f"virtual time ({unit})", ylabel="clients")
-    most = max(1, int(rounds[["num_eligible", "num_off"]].to_numpy().max()))
-    lower.set_ylim(0.0, 1.25 * most)  # room for the legend
-    lower.legend(loc="upper right", ncols=2, fontsize=9)
+    lower.set_ylim(bottom=0.0)
+    style.legend_below(figure, upper, lower)
     return figure

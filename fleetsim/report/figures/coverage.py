@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
 from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.record.measures.selection_measures import rounds_to_share
@@ -42,9 +41,8 @@ def coverage(shares: Mapping[str, FloatArray], counts: Mapping[str, IntArray]) -
     panels = figure.subplot_mosaic(rows if has_clients else rows[:1])
     if has_clients:
         _by_client(panels["client"], first)
-    styles = style.series(len(counts))
-    _seen(panels["seen"], shares, styles)
-    _often(panels["often"], counts, styles)
+    _seen(panels["seen"], shares)
+    _often(panels["often"], counts)
     if not is_one:
         style.legend_below(figure, panels["seen"])
     return figure
@@ -63,15 +61,14 @@ def bin_edges(largest: int, num_clients: int) -> IntArray:
     return np.arange(0, largest + 1 + width, width, dtype=np.int64)
 
 
-def _seen(axes: Axes, shares: Mapping[str, FloatArray], styles: list[tuple[str, str]]) -> None:
-    for share in SHARES:
-        axes.axhline(share, color=style.MIST, linewidth=1.0, linestyle=(0, (1, 2)), zorder=1)
-    for (label, seen), (color, dash) in zip(shares.items(), styles, strict=True):
+def _seen(axes: Axes, shares: Mapping[str, FloatArray]) -> None:
+    style.mark_levels(axes, SHARES)
+    for (label, seen), looks in zip(shares.items(), style.series(len(shares)), strict=True):
         rounds = np.arange(seen.size + 1)
         at = np.concatenate([[0.0], seen])
-        axes.step(rounds, at, where="post", color=color, linestyle=dash, label=label)
+        axes.step(rounds, at, where="post", label=label, **looks)
         reached = [first for share in SHARES if (first := rounds_to_share(seen, share))]
-        axes.plot(reached, at[reached], "o", color=color, markersize=4.5)
+        axes.plot(reached, at[reached], "o", color=looks["color"], markersize=4.5)
     axes.set(
         title="clients selected at least once",
         xlabel="round",
@@ -83,36 +80,26 @@ def _seen(axes: Axes, shares: Mapping[str, FloatArray], styles: list[tuple[str, 
     style.in_percent(axes, "y")
 
 
-def _often(axes: Axes, counts: Mapping[str, IntArray], styles: list[tuple[str, str]]) -> None:
+def _often(axes: Axes, counts: Mapping[str, IntArray]) -> None:
     edges = bin_edges(
         max(int(times.max(initial=0)) for times in counts.values()),
         max(times.size for times in counts.values()),
     )
     is_one = len(counts) == 1
-    sizes = []
-    for (label, times), (color, dash) in zip(counts.items(), styles, strict=True):
-        num, _ = np.histogram(times, edges)
-        sizes.append(num)
+    sizes = [np.histogram(times, edges)[0] for times in counts.values()]
+    opacity = 0.85 if is_one else 1.0
+    for label, num, looks in zip(counts, sizes, style.series(len(counts)), strict=True):
         # A class of one count is centred on it.
-        axes.stairs(
-            num,
-            edges - 0.5,
-            color=color,
-            fill=is_one,
-            linestyle=dash,
-            linewidth=1.6,
-            alpha=0.85 if is_one else 1.0,
-            label=label,
-        )
+        at = edges - 0.5
+        axes.stairs(num, at, fill=is_one, linewidth=1.6, alpha=opacity, label=label, **looks)
     there = np.concatenate(sizes)
     there = there[there > 0]
     is_log = there.size > 0 and there.max() >= _LOG_FROM * there.min()
     if is_log:
-        axes.set_yscale("log")
+        style.in_plain_logs(axes, "y")
         axes.set_ylim(bottom=0.5)
-        # No powers: this style has no formulas.
-        axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-        axes.yaxis.set_minor_formatter(NullFormatter())
+    else:
+        style.in_whole_numbers(axes.yaxis)
     axes.set_xlim(edges[0] - 0.5, edges[-1] - 0.5)
     width = int(edges[1] - edges[0])
     in_steps = f", in steps of {width}" if width > 1 else ""
@@ -122,13 +109,11 @@ def _often(axes: Axes, counts: Mapping[str, IntArray], styles: list[tuple[str, s
         ylabel="clients (log scale)" if is_log else "clients",
     )
     style.in_whole_numbers(axes.xaxis)
-    if not is_log:
-        style.in_whole_numbers(axes.yaxis)
 
 
 def _by_client(axes: Axes, times: IntArray) -> None:
     axes.bar(np.arange(times.size), times, width=0.85, color=style.BLUE)
-    axes.axhline(float(times.mean()), color=style.INK, linewidth=1.0, linestyle="--")
+    axes.axhline(float(times.mean()), **style.DASHED)
     axes.set(
         title="times selected of each client; dashed: mean",
         xlabel="client",

@@ -9,10 +9,9 @@ from matplotlib.figure import Figure
 
 from fleetsim.contracts import Outcome, Purpose
 from fleetsim.record.measures.ledger import components_in, energy_of
-from fleetsim.report import quantities
 from fleetsim.report.figures import style
 from fleetsim.report.figures.device_groups import NO_KINDS, Kinds, with_few_devices
-from fleetsim.report.quantities import Quantity
+from fleetsim.report.quantities import Quantity, percent, text, unit_for
 
 Parts = Mapping[str, tuple[str, str]]
 """Columns to stack: label and colour of each."""
@@ -63,9 +62,9 @@ def waste(tasks: pd.DataFrame, kinds: Kinds = NO_KINDS) -> Figure:
     energy = tasks.assign(energy_j=energy_of(tasks))
     wasted = with_few_devices(energy[energy["outcome"] != Outcome.DELIVERED], kinds)
     spent_j, wasted_j = float(energy["energy_j"].sum()), float(wasted["energy_j"].sum())
-    share = f" ({quantities.percent(wasted_j / spent_j)})" if spent_j else ""
+    share = f" ({percent(wasted_j / spent_j)})" if spent_j else ""
     title = (
-        f"Wasted energy: {quantities.text(wasted_j, 'j')} of {quantities.text(spent_j, 'j')}"
+        f"Wasted energy: {text(wasted_j, 'j')} of {text(spent_j, 'j')}"
         f"{share}, in tasks that were not delivered"
     )
     table = wasted.pivot_table(
@@ -74,25 +73,24 @@ def waste(tasks: pd.DataFrame, kinds: Kinds = NO_KINDS) -> Figure:
     causes = [outcome for outcome in style.OUTCOMES if outcome in table.columns]
     order = list(table.sum(axis=1).sort_values(kind="stable").index)
     figure = style.new_figure(style.WIDTH_IN, 1.9 + 0.34 * max(3, len(order)), title=title)
-    left, right = figure.subplots(1, 2)
     if not wasted_j:
-        for axes in (left, right):
-            style.say(axes, "nothing was wasted" if len(tasks) else "no tasks")
+        style.say(figure.subplots(), "nothing was wasted" if len(tasks) else "no tasks")
         return figure
+    parts = {cause: (cause, style.OUTCOMES[cause]) for cause in causes}
+    if len(causes) == 1:  # a panel by cause would be one bar
+        stack(right := figure.subplots(), table.loc[order], parts, "j", "energy")
+        right.set_title(f"by device, all in tasks that were {causes[0]}")
+        return figure
+    left, right = figure.subplots(1, 2)
     by_cause = wasted.groupby("outcome")["energy_j"].sum().loc[causes[::-1]]
-    factor, unit = quantities.unit_for(float(by_cause.max()), "j")
-    bars = left.barh(
-        causes[::-1],
-        by_cause.to_numpy() / factor,
-        color=[style.OUTCOMES[cause] for cause in causes[::-1]],
-        height=0.65,
-    )
-    left.bar_label(bars, [quantities.percent(joules / wasted_j) for joules in by_cause], padding=4)
+    factor, unit = unit_for(float(by_cause.max()), "j")
+    colors = [style.OUTCOMES[cause] for cause in by_cause.index]
+    bars = left.barh(by_cause.index, by_cause / factor, color=colors, height=0.65)
+    left.bar_label(bars, [percent(joules / wasted_j) for joules in by_cause], padding=4)
     style.rows_from_top(left, len(causes), room_for=len(order))
     left.margins(x=0.18)
     left.set(title="by cause, with share of the waste", xlabel=f"energy ({unit})")
     left.grid(visible=False, axis="y")
-    parts = {cause: (cause, style.OUTCOMES[cause]) for cause in causes}
     stack(right, table.loc[order], parts, "j", "energy")
     right.set_title("by device, causes in the colours of the left panel")
     return figure
@@ -100,7 +98,7 @@ def waste(tasks: pd.DataFrame, kinds: Kinds = NO_KINDS) -> Figure:
 
 def stack(axes: Axes, table: pd.DataFrame, parts: Parts, quantity: Quantity, words: str) -> None:
     """Draw stacked horizontal bars, one per row of the table, the first at the bottom."""
-    factor, unit = quantities.unit_for(float(table.sum(axis=1).max()), quantity)
+    factor, unit = unit_for(float(table.sum(axis=1).max()), quantity)
     left = np.zeros(len(table))
     rows = np.arange(len(table))
     for column, (label, color) in parts.items():

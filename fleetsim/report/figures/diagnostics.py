@@ -153,14 +153,8 @@ def _curves(axes: Axes, name: str, curve: pd.DataFrame, shades: Normalize) -> No
 def _lines(axes: Axes, numbers: pd.DataFrame) -> None:
     """Draw numbers against rounds; rounds without one are gaps."""
     for name in numbers.columns:
-        axes.plot(
-            numbers.index,
-            numbers[name],
-            color=_LINE_COLORS.get(name, style.GREEN),
-            marker=".",
-            linewidth=1.0,
-            label=str(name),
-        )
+        color, values = _LINE_COLORS.get(name, style.GREEN), numbers[name]
+        axes.plot(values.index, values, ".-", color=color, linewidth=1.0, label=str(name))
     names = " and ".join(map(str, numbers.columns))
     # The same rounds in all panels.
     axes.set(
@@ -170,7 +164,7 @@ def _lines(axes: Axes, numbers: pd.DataFrame) -> None:
     )
     style.in_whole_numbers(axes.xaxis)
     if numbers.shape[1] > 1:
-        axes.legend(loc="best", fontsize=9)
+        axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2, borderaxespad=0.1)
 
 
 def _shades(rounds: pd.Index[int]) -> Normalize:

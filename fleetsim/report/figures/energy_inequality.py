@@ -5,16 +5,18 @@ of all joules the share of clients with the lowest energy spent. Gini's index is
 between it and the diagonal of equal shares: 0 if all spent the same, near 1 if one spent all.
 """
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fleetsim.contracts import FloatArray
-from fleetsim.record.measures.ledger import FATES
+from fleetsim.record.measures.ledger import ENERGY_OUTCOMES
 from fleetsim.report import quantities
 from fleetsim.report.figures import style
-from fleetsim.report.figures.ledger import grid, present, stack_fates
+from fleetsim.report.figures.ledger import grid, present, stack_outcomes
 
 MAX_CLIENTS = 12
 """Number of bars, for the clients that spent most."""
@@ -65,11 +67,15 @@ def energy_by_client(
     left, right = figure.subplots(1, 2, width_ratios=(2, 3))
     _curve(left, energy_j.to_numpy(dtype=np.float64), who)
     of_top = entries[entries["client"].isin(top)]
-    shown = grid(of_top, ("client", list(top[::-1])), ("fate", present(of_top, "fate", FATES)))
+    shown = grid(
+        of_top,
+        ("client", list(top[::-1])),
+        ("energy_outcome", present(of_top, "energy_outcome", ENERGY_OUTCOMES)),
+    )
     shown = shown[shown.sum(axis=1) > 0.0]
     devices = clients.set_index("client")["device"]
     shown.index = pd.Index([f"{devices[client]}  #{client}" for client in shown.index])
-    stack_fates(right, shown)
+    stack_outcomes(right, shown)
     right.set_title("clients that spent most, by energy outcome")
     style.legend_below(figure, right)
     return figure
@@ -80,10 +86,14 @@ def _curve(axes: Axes, energy_j: FloatArray, who: str) -> None:
     size = len(energy_j)
     points = np.unique(np.linspace(0, size, min(size + 1, _MAX_POINTS)).round().astype(np.int64))
     axes.plot(points / size, shares[points], color=style.BLUE)
-    axes.plot([0.0, 1.0], [0.0, 1.0], color=style.INK, linewidth=1.0, linestyle="--")
-    axes.text(
-        0.5, 0.53, "equal shares", rotation=45, ha="center", va="bottom", rotation_mode="anchor"
-    )
+    axes.plot([0.0, 1.0], [0.0, 1.0], **style.DASHED)
+    turned: dict[str, Any] = {
+        "rotation": 45,
+        "rotation_mode": "anchor",
+        "ha": "center",
+        "va": "bottom",
+    }
+    axes.text(0.5, 0.53, "equal shares", **turned)
     axes.fill_between(points / size, shares[points], points / size, color=style.BLUE, alpha=0.12)
     axes.set(
         xlim=(0.0, 1.0),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -15,6 +17,13 @@ MAX_ROWS = 40
 _ROW_IN = 0.2
 _MARKERS = "oXsvDPd<h*"
 """Markers of the outcomes, in the order of their colours."""
+_MARKED: dict[str, Any] = {
+    "markersize": 6,
+    "markeredgecolor": style.INK,
+    "markeredgewidth": 0.6,
+    "linestyle": "",
+    "clip_on": False,
+}
 
 
 def round_with_longest_waiting(rounds: pd.DataFrame) -> int | None:
@@ -94,33 +103,14 @@ def _draw(axes: Axes, shown: pd.DataFrame, row: pd.Series[float], deadline_s: fl
     )
     axes.axvline(closed_s / factor, color=style.INK, linewidth=1.2, label="round closed")
     if deadline_s is not None and deadline_s <= 1.5 * closed_s:
-        axes.axvline(
-            deadline_s / factor,
-            color=style.VERMILLION,
-            linewidth=1.2,
-            linestyle=":",
-            label="deadline",
-        )
+        style.mark_deadline(axes, deadline_s / factor)
     for (outcome, color), marker in zip(style.OUTCOMES.items(), _MARKERS, strict=True):
         ended = outcomes == outcome
         if ended.any():
-            axes.plot(
-                finished[ended],
-                lanes[ended],
-                marker=marker,
-                color=color,
-                markersize=6,
-                markeredgecolor=style.INK,
-                markeredgewidth=0.6,
-                linestyle="",
-                clip_on=False,
-                label=outcome,
-            )
-    names = [
-        f"{device}  #{client}"
-        for device, client in zip(shown["device"], shown["client"], strict=True)
-    ]
-    axes.set_yticks(lanes, names, fontsize=8)
+            looks = {"marker": marker, "color": color, "label": outcome, **_MARKED}
+            axes.plot(finished[ended], lanes[ended], **looks)
+    names = shown["device"].astype(str) + "  #" + shown["client"].astype(str)
+    axes.set_yticks(lanes, names.tolist(), fontsize=8)
     axes.set_ylim(len(shown) - 0.4, -0.6)
     axes.set_xlim(0.0, 1.03 * axes.get_xlim()[1])
     axes.set_xlabel(f"time since dispatch ({unit})")

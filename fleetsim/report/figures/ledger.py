@@ -11,13 +11,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fleetsim.contracts import Outcome, Purpose
-from fleetsim.record.measures.ledger import COMPONENTS, FATES, UNUSED, USED
+from fleetsim.record.measures.ledger import COMPONENTS, ENERGY_OUTCOMES, UNUSED, USED
 from fleetsim.report import quantities
 from fleetsim.report.figures import style
 from fleetsim.report.figures.device_costs import Parts, stack
 
-FATE_COLORS: Mapping[str, str] = {
-    fate: style.OUTCOMES[Outcome.DELIVERED if fate in (USED, UNUSED) else fate] for fate in FATES
+ENERGY_OUTCOME_COLORS: Mapping[str, str] = {
+    outcome: style.OUTCOMES[Outcome.DELIVERED if outcome in (USED, UNUSED) else outcome]
+    for outcome in ENERGY_OUTCOMES
 }
 """Colours of energy outcomes: those of the task outcomes; `unused` is hatched too."""
 PURPOSES: Mapping[str, str] = {
@@ -31,10 +32,10 @@ COMPONENT_NAMES: Mapping[str, str] = {
 
 
 @style.house_style()
-def by_component_and_fate(entries: pd.DataFrame) -> Figure:
+def by_component_and_outcome(entries: pd.DataFrame) -> Figure:
     """Draw joules of every component, stacked by energy outcome; a panel per purpose."""
     total_j = float(entries["energy_j"].sum())
-    used_j = float(entries.loc[entries["fate"] == USED, "energy_j"].sum())
+    used_j = float(entries.loc[entries["energy_outcome"] == USED, "energy_j"].sum())
     used = quantities.percent(used_j / total_j if total_j else None)
     title = f"Energy ledger: {used} of {quantities.text(total_j, 'j')} was used"
     purposes = present(entries, "purpose", PURPOSES)
@@ -43,11 +44,11 @@ def by_component_and_fate(entries: pd.DataFrame) -> Figure:
     components = present(entries, "component", COMPONENTS)[::-1]
     figure = style.new_figure(style.WIDTH_IN, 1.9 + 0.34 * max(3, len(components)), title=title)
     panels = figure.subplots(1, len(purposes), sharey=True, squeeze=False)[0]
-    fates = present(entries, "fate", FATES)
+    outcomes = present(entries, "energy_outcome", ENERGY_OUTCOMES)
     for axes, purpose in zip(panels, purposes, strict=True):
         of_purpose = entries[entries["purpose"] == purpose]
-        joules = grid(of_purpose, ("component", components), ("fate", fates))
-        stack_fates(axes, joules.rename(index=COMPONENT_NAMES))
+        joules = grid(of_purpose, ("component", components), ("energy_outcome", outcomes))
+        stack_outcomes(axes, joules.rename(index=COMPONENT_NAMES))
         axes.set_title(PURPOSES[purpose])
     style.legend_below(figure, panels[0])
     return figure
@@ -69,8 +70,8 @@ def side_by_side(ledgers: Mapping[str, pd.DataFrame]) -> Figure:
     parts: Parts = {name: style.COMPONENTS[COMPONENTS[name]] for name in components}
     stack(left, grid(entries, ("run", labels), ("component", components)), parts, "j", "energy")
     left.set_title("by component")
-    fates = present(entries, "fate", FATES)
-    stack_fates(right, grid(entries, ("run", labels), ("fate", fates)))
+    outcomes = present(entries, "energy_outcome", ENERGY_OUTCOMES)
+    stack_outcomes(right, grid(entries, ("run", labels), ("energy_outcome", outcomes)))
     right.set_title("by energy outcome")
     for axes in (left, right):
         # About half an inch below the axis, clear of its label, for any number of runs.
@@ -78,9 +79,9 @@ def side_by_side(ledgers: Mapping[str, pd.DataFrame]) -> Figure:
     return figure
 
 
-def stack_fates(axes: Axes, joules: pd.DataFrame) -> None:
+def stack_outcomes(axes: Axes, joules: pd.DataFrame) -> None:
     """Draw a stacked bar per row of the frame, with energy outcomes as columns."""
-    parts = {fate: (fate, FATE_COLORS[fate]) for fate in joules.columns}
+    parts = {outcome: (outcome, ENERGY_OUTCOME_COLORS[outcome]) for outcome in joules.columns}
     stack(axes, joules, parts, "j", "energy")
     for bars in axes.containers:
         if bars.get_label() == UNUSED:

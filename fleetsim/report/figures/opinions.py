@@ -8,6 +8,7 @@ the beliefs of the best clients (Fig. 8).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -51,14 +52,9 @@ def side_by_side(entries: Mapping[str, pd.DataFrame]) -> Figure:
     """Draw mean opinions of runs by round; a run without opinions still reserves its colour."""
     figure = style.new_figure(style.WIDTH_IN, 4.4, title="Mean opinion of the clients, by round")
     axes = figure.subplots()
-    for (label, frame), (color, dash) in zip(
-        entries.items(), style.series(len(entries)), strict=True
-    ):
+    for (label, frame), looks in zip(entries.items(), style.series(len(entries)), strict=True):
         if len(frame):
-            means = averages(frame)
-            axes.plot(
-                means.index, means, color=color, linestyle=dash, label=label, marker=_marker(means)
-            )
+            _line(axes, averages(frame), label, **looks)
     axes.set(xlabel="round", ylabel="mean accuracy on the clients' own data")
     style.in_whole_numbers(axes.xaxis)
     style.in_percent(axes, "y")
@@ -68,48 +64,29 @@ def side_by_side(entries: Mapping[str, pd.DataFrame]) -> Figure:
 
 def _opinions(axes: Axes, entries: pd.DataFrame, rounds: pd.DataFrame) -> None:
     by_round = entries.groupby("round")["opinion"]
-    low, high = by_round.quantile(0.1), by_round.quantile(0.9)
     means = averages(entries)
+    low, high = by_round.quantile(0.1), by_round.quantile(0.9)
     style.band(axes, means.index, low, high, label="10th to 90th percentile")
-    axes.plot(means.index, means, color=style.BLUE, marker=_marker(means), label="mean opinion")
-    evaluated = rounds[rounds["round"].isin(means.index) & rounds["accuracy"].notna()]
-    axes.plot(
-        evaluated["round"],
-        evaluated["accuracy"],
-        color=style.VERMILLION,
-        linestyle="--",
-        marker=_marker(means),
-        label="on the server's test set",
-    )
+    _line(axes, means, "mean opinion", color=style.BLUE)
+    accuracy = rounds.set_index("round")["accuracy"].dropna()
+    evaluated = accuracy[accuracy.index.isin(means.index)]
+    _line(axes, evaluated, "on the server's test set", color=style.VERMILLION, linestyle="--")
     axes.set(title="accuracy on each client's own data", ylabel="accuracy")
     style.in_percent(axes, "y")
-    axes.legend(loc="lower right", fontsize=9)
+    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=9)
 
 
 def _beliefs(axes: Axes, entries: pd.DataFrame, counts: IntArray) -> None:
     wide = entries.pivot_table(index="round", columns="client", values="belief")
     often = [client for client in np.argsort(-counts, kind="stable") if client in wide.columns]
-    for client, (color, dash) in zip(often[:NUM_CLIENTS], style.series(NUM_CLIENTS), strict=False):
-        axes.plot(
-            wide.index,
-            wide[client],
-            color=color,
-            linestyle=dash,
-            marker=_marker(wide),
-            label=f"#{client} ({counts[client]:,} times)",
-        )
-    axes.plot(
-        wide.index,
-        wide.mean(axis=1),
-        color=style.INK,
-        linewidth=1.0,
-        linestyle="--",
-        label="mean of all",
-    )
+    for client, looks in zip(often[:NUM_CLIENTS], style.series(NUM_CLIENTS), strict=False):
+        _line(axes, wide[client], f"#{client} ({counts[client]:,} times)", **looks)
+    _line(axes, wide.mean(axis=1), "mean of all", **style.DASHED)
     axes.set(title="belief in their own worth of the clients selected most", ylabel="belief")
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=9)
 
 
-def _marker(shown: pd.Series[float] | pd.DataFrame) -> str | None:
-    """Return a marker for a line of one point, which would be invisible."""
-    return "o" if len(shown) == 1 else None
+def _line(axes: Axes, values: pd.Series[float], label: str, **looks: Any) -> None:
+    """Draw values by round; a line of one point would be invisible, so it has a marker."""
+    marker = "o" if len(values) == 1 else None
+    axes.plot(values.index, values, marker=marker, label=label, **looks)

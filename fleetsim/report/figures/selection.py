@@ -26,18 +26,10 @@ _LABEL_IN = 0.19
 def counts_from_tasks(tasks: pd.DataFrame) -> pd.DataFrame:
     """Return client, device, num_selected and num_delivered of the clients with a task."""
     is_train = tasks["purpose"] == Purpose.TRAIN
-    return (
-        tasks.assign(
-            is_train=is_train, is_delivered=is_train & (tasks["outcome"] == Outcome.DELIVERED)
-        )
-        .groupby("client")
-        .agg(
-            device=("device", "first"),
-            num_selected=("is_train", "sum"),
-            num_delivered=("is_delivered", "sum"),
-        )
-        .reset_index()
-    )
+    is_delivered = is_train & (tasks["outcome"] == Outcome.DELIVERED)
+    marked = tasks.assign(num_selected=is_train, num_delivered=is_delivered)
+    result = {"device": "first", "num_selected": "sum", "num_delivered": "sum"}
+    return marked.groupby("client").agg(result).reset_index()
 
 
 @style.house_style()
@@ -160,10 +152,4 @@ def _with_sizes(clients: pd.DataFrame, devices: pd.Index[str]) -> list[str]:
 
 def _mark_fleet_mean(axes: Axes, clients: pd.DataFrame) -> None:
     mean = float(clients["num_selected"].mean())
-    axes.axvline(
-        mean,
-        color=style.INK,
-        linewidth=1.0,
-        linestyle="--",
-        label=f"mean of all: {quantities.digits(mean)}",
-    )
+    axes.axvline(mean, label=f"mean of all: {quantities.digits(mean)}", **style.DASHED)

@@ -34,20 +34,23 @@ def ratios(
     """
     shown, fleet = _with_few_devices(devices, fleet, kinds)
     has_kinds = shown.shape[1] > 1
-    title = f"Selected share of the fleet: {quantities.percent(float(ratio.mean()))}"
-    figure = style.new_figure(
-        style.WIDTH_IN, 6.0 if has_kinds else 3.6, title=f"{title} on average"
+    has_ratio = not has_kinds or bool(np.ptp(ratio))  # a flat line says no more than the title
+    share = quantities.percent(float(ratio.mean()))
+    title = (
+        f"Selected share of the fleet: {share} {'on average' if has_ratio else 'in every round'}"
     )
+    heights = [2] * has_ratio + [3] * has_kinds
+    figure = style.new_figure(style.WIDTH_IN, 1.2 + 0.96 * sum(heights), title=title)
+    panels = figure.subplots(len(heights), 1, sharex=True, height_ratios=heights, squeeze=False)
     edges = windows(ratio.size)
-    if not has_kinds:
-        _ratio(figure.subplots(), ratio, edges)
-        figure.axes[0].set_xlabel("round")
-        return figure
-    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(2, 3))
-    _ratio(upper, ratio, edges)
-    _kinds(lower, shown.reindex(np.arange(1, ratio.size + 1), fill_value=0.0), edges, fleet)
-    lower.set_xlabel("round")
-    style.legend_below(figure, lower)
+    if has_kinds:
+        every = shown.reindex(np.arange(1, ratio.size + 1), fill_value=0.0)
+        _kinds(panels[-1, 0], every, edges, fleet)
+        style.legend_below(figure, panels[-1, 0])
+    if has_ratio:
+        _ratio(panels[0, 0], ratio, edges)
+    panels[-1, 0].set(xlabel="round", xlim=(0.5, edges[-1] + 0.5))
+    style.in_whole_numbers(panels[-1, 0].xaxis)
     return figure
 
 
@@ -72,11 +75,9 @@ def _with_few_devices(
     few = devices[order].T.groupby(list(shown.values()), sort=False).sum().T
     if fleet is None:
         return few, None
-    shares: dict[str, float] = {}
-    for device, share in fleet.items():
-        name = shown.get(device, device)
-        shares[name] = shares.get(name, 0.0) + share
-    return few, shares
+    names = [shown.get(device, device) for device in fleet]
+    shares = pd.Series(fleet).groupby(names).sum()
+    return few, {str(name): float(share) for name, share in shares.items()}
 
 
 def _ratio(axes: Axes, ratio: FloatArray, edges: IntArray) -> None:
@@ -93,9 +94,7 @@ def _ratio(axes: Axes, ratio: FloatArray, edges: IntArray) -> None:
         + ("; means of neighbouring rounds, the area is their range" if width.max() > 1 else ""),
         ylabel="selection ratio",
         ylim=(0.0, 1.15 * float(ratio.max()) or 1.0),
-        xlim=(0.5, edges[-1] + 0.5),
     )
-    style.in_whole_numbers(axes.xaxis)
     style.in_percent(axes, "y")
 
 

@@ -20,7 +20,7 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator, PercentFormatter
+from matplotlib.ticker import MaxNLocator, NullFormatter, PercentFormatter, StrMethodFormatter
 
 from fleetsim.contracts import Outcome
 from fleetsim.record import atomic_files
@@ -40,6 +40,8 @@ DARK_GREY = "#404040"
 PALE = "#e4e4e4"
 MIST = "#bbbbbb"
 INK = "#222222"
+DASHED: dict[str, Any] = {"color": INK, "linewidth": 1.0, "linestyle": "--"}
+"""Looks of a mean, and of other lines that data are compared with."""
 WIDTH_IN = 10.0
 """Width of every figure, so that all type on a page has the same size."""
 
@@ -106,10 +108,13 @@ _STYLE: dict[str, Any] = {
     "pdf.fonttype": 42,
     "savefig.facecolor": "white",
 }
+PRINT_DPI = 300
+"""Resolution of PNG files, which publishers ask for."""
+_SCREEN_DPI = 150
 _SHOWN_PIXELS_PER_IN = 75
-"""Half the resolution of the PNG, so that it is sharp on screens of twice the density."""
+"""Half the resolution of a PNG on a screen, so that it is sharp on those of twice the density."""
 FORMATS: dict[str, dict[str, Any]] = {
-    "png": {"dpi": 150},
+    "png": {},
     "svg": {"metadata": {"Date": None}},
     "pdf": {"metadata": {"CreationDate": None}},
 }
@@ -142,9 +147,10 @@ def new_figure(width_in: float, height_in: float, *, title: str | None = None) -
     return figure
 
 
-def series(number: int) -> list[tuple[str, str]]:
+def series(number: int) -> list[dict[str, Any]]:
     """Return colour and dash of each of `number` lines; after 28 they repeat."""
-    return [(color, dash) for dash, color in islice(cycle(product(_DASHES, _SERIES)), number)]
+    looks = islice(cycle(product(_DASHES, _SERIES)), number)
+    return [{"color": color, "linestyle": dash} for dash, color in looks]
 
 
 def fill_colors(number: int) -> list[str]:
@@ -170,6 +176,25 @@ def band(axes: Axes, x: Any, low: Any, high: Any, **looks: Any) -> None:
     axes.fill_between(x, low, high, color=SKY_BLUE, alpha=0.35, linewidth=0, **looks)
 
 
+def mark_levels(axes: Axes, levels: Iterable[float]) -> None:
+    """Draw dotted lines at some heights, behind all others."""
+    for level in levels:
+        axes.axhline(level, color=MIST, linewidth=1.0, linestyle=(0, (1, 2)), zorder=1)
+
+
+def mark_deadline(axes: Axes, at: float) -> None:
+    """Draw a deadline over an axis of times."""
+    axes.axvline(at, color=VERMILLION, linewidth=1.2, linestyle=":", label="deadline")
+
+
+def in_plain_logs(axes: Axes, which: str) -> None:
+    """Make an axis logarithmic, with plain numbers: this style has no formulas for powers."""
+    axes.set(**{f"{which}scale": "log"})
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    axis.set_major_formatter(StrMethodFormatter("{x:,.10g}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
 def rows_from_top(axes: Axes, number: int, *, room_for: int = 3) -> None:
     """Make room for bars at 0 to `number` - 1, or for more, so that a single bar stays thin."""
     axes.set_ylim(number - 0.6 - max(number, room_for), number - 0.4)
@@ -187,15 +212,16 @@ def in_whole_numbers(*axes: Axis) -> None:
         axis.set_major_locator(MaxNLocator(integer=True))
 
 
-def legend_below(figure: Figure, axes: Axes) -> None:
-    """Put one legend below the panels: areas first, then markers and lines."""
-    handles, labels = axes.get_legend_handles_labels()
-    entries = list(zip(handles, labels, strict=True))
+def legend_below(figure: Figure, *panels: Axes) -> None:
+    """Put one legend of some panels below all: areas first, then markers and lines."""
+    entries = [
+        entry for axes in panels for entry in zip(*axes.get_legend_handles_labels(), strict=True)
+    ]
     entries.sort(key=lambda entry: isinstance(entry[0], Line2D))
     if not entries:
         return
     # A rough estimate is enough to break a legend into rows before it is wider than its figure.
-    widths_in = [0.6 + 0.085 * len(label) for label in labels]
+    widths_in = [0.6 + 0.085 * len(label) for _, label in entries]
     room_in = float(figure.get_figwidth())
     num_columns = len(entries) if sum(widths_in) <= room_in else int(room_in / max(widths_in))
     figure.legend(
@@ -207,8 +233,10 @@ def legend_below(figure: Figure, axes: Axes) -> None:
 
 
 @house_style()
-def encode(figure: Figure, suffixes: Iterable[str] = FORMATS) -> dict[str, bytes]:
-    """Return a figure in each format, without dates and with the same layout."""
+def encode(
+    figure: Figure, suffixes: Iterable[str] = FORMATS, *, dpi: int = _SCREEN_DPI
+) -> dict[str, bytes]:
+    """Return a figure in each format, without dates and with the same layout; dpi is of PNG."""
     encoded = {}
     with warnings.catch_warnings():
         # A device may be named in letters that the font lacks: boxes are drawn instead.
@@ -219,16 +247,25 @@ def encode(figure: Figure, suffixes: Iterable[str] = FORMATS) -> dict[str, bytes
         figure.set_layout_engine(None)  # or every format would compute it again
         for suffix in suffixes:
             buffer = io.BytesIO()
-            figure.savefig(buffer, format=suffix, **FORMATS[suffix])
+            figure.savefig(
+                buffer, format=suffix, dpi=dpi if suffix == "png" else "figure", **FORMATS[suffix]
+            )
             encoded[suffix] = buffer.getvalue()
     return encoded
 
 
-def save(figure: Figure, folder: Path, stem: str, formats: Iterable[str] = FORMATS) -> bytes:
+def save(
+    figure: Figure,
+    folder: Path,
+    stem: str,
+    formats: Iterable[str] = FORMATS,
+    *,
+    dpi: int = PRINT_DPI,
+) -> bytes:
     """Write a file STEM.FORMAT of each format, atomically; return the SVG."""
     hint = "make the folder writable, then ask for the report again"
     requested = list(dict.fromkeys(formats))
-    encoded = encode(figure, dict.fromkeys(["svg", *requested]))
+    encoded = encode(figure, dict.fromkeys(["svg", *requested]), dpi=dpi)
     for suffix in requested:
         atomic_files.write(folder / f"{stem}.{suffix}", encoded[suffix], hint=hint)
     return encoded["svg"]

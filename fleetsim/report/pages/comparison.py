@@ -5,6 +5,7 @@ docs/reports.md says which runs can be compared.
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import get_args
 
 from fleetsim.errors import ScenarioError
 from fleetsim.host import paths
@@ -13,7 +14,7 @@ from fleetsim.record.manifest import platform_differences
 from fleetsim.record.prices import Prices, bill
 from fleetsim.record.saved_run import Run
 from fleetsim.report import csv_text, markup
-from fleetsim.report.figures import accuracy, ledger, opinions
+from fleetsim.report.figures import accuracy, ledger, opinions, style
 from fleetsim.report.pages import ledger_tables, regret, run_figures, scenario_differences, summary
 from fleetsim.report.pages.comparison_tables import (
     MAX_KEYS,
@@ -24,15 +25,17 @@ from fleetsim.report.pages.comparison_tables import (
     detail_tables,
     differences_table,
     frame,
+    record,
     runs_table,
     text_table,
     worlds_message,
 )
 from fleetsim.report.pages.measures import ScoreBudgets
 from fleetsim.report.pages.run_figures import Drawn
-from fleetsim.report.quantities import some
+from fleetsim.report.pages.setup import SetupBlock, facts_of_runs
+from fleetsim.report.quantities import some, text
 
-__all__ = ["Entry", "RunComparison", "compare", "frame", "text_table", "write"]
+__all__ = ["Entry", "RunComparison", "compare", "frame", "record", "text_table", "write"]
 
 STEM = "comparison"
 LEDGER = f"{STEM}-ledger"
@@ -87,7 +90,13 @@ def compare(
     )
 
 
-def write(comparison: RunComparison, folder: str | Path, formats: Sequence[str] = ()) -> Path:
+def write(
+    comparison: RunComparison,
+    folder: str | Path,
+    formats: Sequence[str] = (),
+    *,
+    dpi: int = style.PRINT_DPI,
+) -> Path:
     """Write comparison.html, two .csv, and figures as files of these formats; return the page."""
     folder, hint = paths.local(folder), "choose another place with --out"
     atomic_files.make_folder(folder, hint=hint)
@@ -99,20 +108,29 @@ def write(comparison: RunComparison, folder: str | Path, formats: Sequence[str] 
     number = len(comparison.entries)
     names = ", ".join(dict.fromkeys(run.manifest.name for run in comparison.runs.values()))
     heading = f"{names}: {'one run' if number == 1 else f'{number} runs side by side'}"
+    differing, keys_table = [*map(str, comparison.differences)], differences_table(comparison)
+    keys = "Keys of the resolved scenarios that differ; - is a key that a run does not have."
+    regrets, budgets = regret.caption(comparison.regrets), comparison.budgets
     path = folder / f"{STEM}.html"
     markup.write_static(
         path,
         "compare.html.j2",
         title=f"{heading} - fleetsim",
         heading=heading,
+        question=f"The scenarios differ in {some(differing, MAX_KEYS) or 'no key'}.",
+        setup=SetupBlock(
+            facts_of_runs(comparison.runs.values()), {keys: keys_table} if keys_table.rows else {}
+        ),
         worlds=worlds_message(comparison) if comparison.world_differences else "",
         evidence=NO_EVIDENCE if comparison.evidence else "",
         notes=comparison.notes,
         first_tables=cost_tables(comparison),
-        pictures=run_figures.saved(_figures(comparison), folder, formats),
+        pictures=run_figures.saved(_figures(comparison), folder, formats, dpi=dpi, regret=regrets),
         tables=detail_tables(comparison),
+        regret=regrets,
+        budgets=[text(budgets.time_s, "s"), text(budgets.energy_j, "j")] if budgets else [],
+        prices=comparison.prices and comparison.prices.title,
         formats=[f".{name}" for name in dict.fromkeys(formats)],
-        differences=differences_table(comparison),
         runs=runs_table(comparison),
     )
     return path
@@ -121,42 +139,16 @@ def write(comparison: RunComparison, folder: str | Path, formats: Sequence[str] 
 def _figures(comparison: RunComparison) -> Drawn:
     """Draw accuracy, selections, regret and opinions if there are any, and ledgers."""
     runs = comparison.runs
-    yield (
-        STEM,
-        accuracy.accuracy(
-            {label: run.rounds for label, run in runs.items()},
-            against=("time", "energy", "rounds"),
-            targets=comparison.targets,
-        ),
-        "test accuracy of all runs against virtual time, energy and rounds",
-        "Further left is faster, with less energy, or in fewer rounds. A dot marks where a run"
-        " first reached an accuracy of the tables (dotted lines).",
-    )
-    yield run_figures.coverage_figure(f"{STEM}-selection", runs)
-    regrets = comparison.regrets
-    if regrets is not None:
-        yield (
-            f"{STEM}-regret",
-            regret.figure(regrets, list(runs)),
-            "regret of the runs against the best fixed clients by slot",
-            "A curve that flattens has found the best clients. " + regret.caption(regrets),
-        )
+    rounds = {label: run.rounds for label, run in runs.items()}
+    against = get_args(accuracy.Against)
+    yield STEM, accuracy.accuracy(rounds, against=against, targets=comparison.targets)
+    yield f"{STEM}-selection", run_figures.coverage_figure(runs)
+    if comparison.regrets is not None:
+        yield f"{STEM}-regret", regret.figure(comparison.regrets, list(runs))
     by_run = {label: run.opinions() for label, run in runs.items()}
     if any(map(len, by_run.values())):
-        yield (
-            f"{STEM}-opinions",
-            opinions.side_by_side(by_run),
-            "mean accuracy on the clients' own data by round",
-            "Mean over the clients that answered after each slot; runs whose selector asks no"
-            " client for an opinion have no line.",
-        )
-    yield (
-        LEDGER,
-        ledger.side_by_side(comparison.ledgers),
-        "joules of all runs by component and by energy outcome",
-        "Left, joules by component; right, the same joules by energy outcome. Energy in plain green"
-        " went into a model or a selection.",
-    )
+        yield f"{STEM}-opinions", opinions.side_by_side(by_run)
+    yield LEDGER, ledger.side_by_side(comparison.ledgers)
 
 
 def _notes(entries: Sequence[Entry]) -> list[str]:

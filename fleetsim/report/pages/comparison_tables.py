@@ -1,10 +1,10 @@
 """Tables of a comparison, with a row per run."""
 
-import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from fleetsim.record.prices import AMOUNTS, Bill, Prices
@@ -14,9 +14,9 @@ from fleetsim.report.markup import Table
 from fleetsim.report.pages import ledger_tables, measures, regret
 from fleetsim.report.pages.measures import ScoreBudgets
 from fleetsim.report.pages.regret import Regrets
-from fleetsim.report.pages.scenario_differences import Difference
-from fleetsim.report.pages.summary import Totals
-from fleetsim.report.quantities import NOTHING
+from fleetsim.report.pages.scenario_differences import ABSENT, Difference
+from fleetsim.report.pages.summary import Totals, run_record
+from fleetsim.report.quantities import NOTHING, count, digits, percent, some
 from fleetsim.schema.strict_yaml import spelled
 
 ONE_SEED = "one seed: no evidence"
@@ -78,21 +78,14 @@ def frame(comparison: RunComparison) -> pd.DataFrame:
     """Return the numbers, one row per run, in SI; null where a number does not exist."""
     rows = []
     for entry in comparison.entries:
-        run, totals = entry.run, entry.totals
+        run = entry.run
         row: dict[str, Any] = {
             "label": entry.label,
             "folder": str(run.folder),
             "status": run.manifest.status,
             "seed": run.manifest.seed,
             **({"evidence": comparison.evidence} if comparison.evidence else {}),
-            "rounds": totals.num_rounds,
-            "virtual_s": totals.virtual_s,
-            "final_accuracy": totals.final_accuracy,
-            "best_accuracy": totals.best_accuracy,
-            "energy_j": totals.energy_j,
-            "energy_wasted_j": totals.wasted_j,
-            "wasted_fraction": totals.wasted_fraction,
-            "waiting_mean_s": totals.waiting_mean_s,
+            **asdict(entry.totals),
             **measures.numbers(run),
         }
         for target in comparison.targets:
@@ -107,10 +100,27 @@ def frame(comparison: RunComparison) -> pd.DataFrame:
         if entry.bill is not None:
             row |= {amount: entry.bill.total(amount) for amount in entry.bill.prices.amounts}
         rows.append(row)
-    table = pd.DataFrame(rows)
+    names = {"num_rounds": "rounds", "wasted_j": "energy_wasted_j"}
+    table = pd.DataFrame(rows).rename(columns=names).drop(columns=["num_selected", "num_delivered"])
     counts = [f"rounds_to_{target:g}" for target in comparison.targets]
     counts += [f"rounds_to_seen_{share:g}" for share in measures.SEEN]
     return table.astype(dict.fromkeys(counts, "Int64"))
+
+
+def record(comparison: RunComparison) -> dict[str, Any]:
+    """Return the comparison for scripts; docs/commands.md defines every key."""
+    return {
+        "runs": [
+            {"label": entry.label, **run_record(entry.run, comparison.targets)}
+            for entry in comparison.entries
+        ],
+        "differences": {
+            spelled(difference.path): [None if v is ABSENT else v for v in difference.values]
+            for difference in comparison.differences
+        },
+        "different_worlds": comparison.world_differences,
+        "notes": [*comparison.notes, *([NO_EVIDENCE] if comparison.evidence else [])],
+    }
 
 
 def text_table(comparison: RunComparison) -> str:
@@ -121,137 +131,93 @@ def text_table(comparison: RunComparison) -> str:
     lines += [f"note: {note}" for note in comparison.notes]
     lines += [f"note: {NO_EVIDENCE}"] if comparison.evidence else []
     blocks = ["\n".join(lines)] if lines else []
-    shown = [*cost_tables(comparison), *detail_tables(comparison)]
-    blocks += [_aligned(heading, table) for heading, _, table in shown]
+    shown = cost_tables(comparison) | detail_tables(comparison)
+    blocks += [_aligned(heading, table) for heading, table in shown.items()]
     return "\n\n".join(blocks)
 
 
 def worlds_message(comparison: RunComparison) -> str:
     """Return the warning about runs of different worlds."""
-    differ = quantities.some(comparison.world_differences, MAX_KEYS)
+    differ = some(comparison.world_differences, MAX_KEYS)
     return (
         f"these runs differ in {differ}. Different results need not come from the selector or the"
         " server."
     )
 
 
-def cost_tables(comparison: RunComparison) -> list[tuple[str, str, Table]]:
-    """Return heading, caption and table of totals, and of the costs of targets."""
+def cost_tables(comparison: RunComparison) -> dict[str, Table]:
+    """Return tables of totals, and of the costs of targets, by heading."""
     columns: dict[str, Callable[[Entry], str]] = {
         "run": lambda entry: entry.label,
-        "final accuracy": lambda entry: quantities.percent(entry.totals.final_accuracy),
-        "best accuracy": lambda entry: quantities.percent(entry.totals.best_accuracy),
+        "final accuracy": lambda entry: percent(entry.totals.final_accuracy),
+        "best accuracy": lambda entry: percent(entry.totals.best_accuracy),
         "rounds": lambda entry: f"{entry.totals.num_rounds:,}",
-        "virtual time (s)": lambda entry: quantities.digits(entry.totals.virtual_s),
-        "energy (J)": lambda entry: quantities.digits(entry.totals.energy_j),
-        "wasted (J)": lambda entry: quantities.digits(entry.totals.wasted_j),
-        "wasted": lambda entry: quantities.percent(entry.totals.wasted_fraction),
-        "mean waiting (s)": lambda entry: quantities.digits(entry.totals.waiting_mean_s),
+        "virtual time (s)": lambda entry: digits(entry.totals.virtual_s),
+        "energy (J)": lambda entry: digits(entry.totals.energy_j),
+        "wasted (J)": lambda entry: digits(entry.totals.wasted_j),
+        "wasted": lambda entry: percent(entry.totals.wasted_fraction),
+        "mean waiting (s)": lambda entry: digits(entry.totals.waiting_mean_s),
     }
     if comparison.evidence:
         columns["evidence"] = lambda entry: comparison.evidence
-    totals = Table.of(columns, comparison.entries)
-    result = [("Totals", "Each run as far as it is recorded.", totals)]
+    result = {"Totals": Table.of(columns, comparison.entries)}
     if comparison.targets:
-        until = "until each accuracy was first reached; - is never."
-        for heading, caption, measure in (
-            ("Seconds to accuracy", f"Virtual seconds {until}", Run.time_to_accuracy),
-            ("Joules to accuracy", f"Joules of the whole fleet {until}", Run.energy_to_accuracy),
-            ("Rounds to accuracy", f"Rounds {until}", Run.rounds_to_accuracy),
-        ):
-            result.append((heading, caption, _reached(comparison, measure)))
+        result["Seconds to accuracy"] = _reached(comparison, Run.time_to_accuracy)
+        result["Joules to accuracy"] = _reached(comparison, Run.energy_to_accuracy)
+        result["Rounds to accuracy"] = _reached(comparison, Run.rounds_to_accuracy, count)
     return result
 
 
-def detail_tables(comparison: RunComparison) -> list[tuple[str, str, Table]]:
-    """Return heading, caption and table of measures of papers, energy, money and carbon."""
-    result = _papers(comparison)
-    components = ledger_tables.component_table(comparison.ledgers)
-    result.append(("Joules by component", "Energy of each run by component.", components))
-    caption = "Used energy went into a new model or a selection, unused was only delivered."
-    fates = ledger_tables.fate_table(comparison.ledgers)
-    result.append(("Joules by energy outcome", caption, fates))
+def detail_tables(comparison: RunComparison) -> dict[str, Table]:
+    """Return tables of measures of papers, energy, money and carbon, by heading."""
+    runs, ledgers = comparison.runs, comparison.ledgers
+    result = {}
+    if any(run.rounds["accuracy"].notna().any() for run in runs.values()):
+        result["Accuracy along the run"] = measures.accuracies_table(runs)
+    result["Selection"] = measures.selection_table(runs)
+    if comparison.regrets is not None:
+        result["Regret"] = regret.table(comparison.regrets)
+    if comparison.budgets is not None:
+        result["Comprehensive score"] = measures.scores_table(runs, comparison.budgets)
+    result["Joules by component"] = ledger_tables.component_table(ledgers)
+    result["Joules by energy outcome"] = ledger_tables.outcome_table(ledgers)
     if comparison.prices is not None:
-        caption = f"Prices: {comparison.prices.title}."
         amounts = comparison.prices.amounts
         rows = [
-            (entry.label, *(quantities.digits(entry.bill.total(amount)) for amount in amounts))
+            (entry.label, *(digits(entry.bill.total(amount)) for amount in amounts))
             for entry in comparison.entries
             if entry.bill is not None
         ]
-        table = Table(("run", *(AMOUNTS[amount] for amount in amounts)), rows)
-        result.append(("Money and carbon", caption, table))
-    return result
-
-
-def _papers(comparison: RunComparison) -> list[tuple[str, str, Table]]:
-    runs = comparison.runs
-    result = []
-    if any(run.rounds["accuracy"].notna().any() for run in runs.values()):
-        caption = (
-            "Accuracy of the model after a share of the planned rounds (GPFL, Table II); a run that"
-            " stopped because it was accurate enough keeps its last model."
-        )
-        result.append(("Accuracy along the run", caption, measures.accuracies_table(runs)))
-    caption = (
-        "Waiting of the fastest for the slowest (FedGRA), selected share of the fleet (FedGCS), and"
-        " share of the fleet ever selected (GPFL); - is never, or does not apply to a buffered"
-        " server."
-    )
-    result.append(("Selection", caption, measures.selection_table(runs)))
-    if comparison.regrets is not None:
-        caption = regret.caption(comparison.regrets)
-        result.append(("Regret", caption, regret.table(comparison.regrets)))
-    if comparison.budgets is not None:
-        allowed = comparison.budgets
-        caption = (
-            f"Budgets of {quantities.text(allowed.time_s, 's')} and"
-            f" {quantities.text(allowed.energy_j, 'j')} for a run: its last accuracy, times the"
-            " square of the budget over what was spent for each that was exceeded (FedGCS, equation"
-            " 1)."
-        )
-        result.append(("Comprehensive score", caption, measures.scores_table(runs, allowed)))
+        columns = ("run", *(AMOUNTS[amount] for amount in amounts))
+        result["Money and carbon"] = Table(columns, rows)
     return result
 
 
 def _reached(
-    comparison: RunComparison, measure: Callable[[Run, float], int | float | None]
+    comparison: RunComparison,
+    measure: Callable[[Run, float], int | float | None],
+    shown: Callable[[float], str] = digits,
 ) -> Table:
     """Return a row per run and a column per target; the smallest value is marked."""
-    columns = [
-        [measure(entry.run, target) for entry in comparison.entries]
-        for target in comparison.targets
-    ]
-    has_best = len(comparison.entries) > 1 and not comparison.world_differences
-    smallest = [min((v for v in values if v is not None), default=math.nan) for values in columns]
-    return Table(
-        ("run", *map(quantities.target, comparison.targets)),
-        [
-            (entry.label, *(_number(values[row]) for values in columns))
-            for row, entry in enumerate(comparison.entries)
-        ],
-        best=frozenset(
-            (row, column + 1)
-            for column, values in enumerate(columns)
-            for row, value in enumerate(values)
-            if has_best and value == smallest[column]
-        ),
+    values = pd.DataFrame(
+        {
+            at: {entry.label: measure(entry.run, at) for entry in comparison.entries}
+            for at in comparison.targets
+        },
+        dtype=np.float64,
     )
+    has_best = len(values) > 1 and not comparison.world_differences
+    best = np.argwhere((values == values.min()).to_numpy() & has_best).tolist()
+    columns = ("run", *map(quantities.target, comparison.targets))
+    rows = list(values.map(shown).itertuples(name=None))
+    return Table(columns, rows, best=frozenset((row, column + 1) for row, column in best))
 
 
 def differences_table(comparison: RunComparison) -> Table:
     """Return a row per key that differs and a column per run."""
-    return Table(
-        ("key", *(entry.label for entry in comparison.entries)),
-        [
-            (
-                spelled(difference.path),
-                *(difference.shown(index) for index in range(len(comparison.entries))),
-            )
-            for difference in comparison.differences
-        ],
-        is_text=True,
-    )
+    number = range(len(comparison.entries))
+    rows = [(spelled(each.path), *map(each.shown, number)) for each in comparison.differences]
+    return Table(("key", *comparison.runs), rows, is_text=True)
 
 
 def runs_table(comparison: RunComparison) -> Table:
@@ -264,10 +230,6 @@ def runs_table(comparison: RunComparison) -> Table:
         "digest": lambda entry: (entry.run.manifest.digest or NOTHING)[:12],
     }
     return Table.of(columns, comparison.entries, is_text=True)
-
-
-def _number(value: int | float | None) -> str:
-    return quantities.count(value) if isinstance(value, int) else quantities.digits(value)
 
 
 def _aligned(heading: str, table: Table) -> str:

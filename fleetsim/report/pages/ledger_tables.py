@@ -2,28 +2,26 @@
 
 from collections.abc import Mapping
 
-import numpy as np
 import pandas as pd
 
-from fleetsim.record.measures.ledger import COMPONENTS, FATES, energy_by
+from fleetsim.record.measures.ledger import COMPONENTS, ENERGY_OUTCOMES, energy_by
 from fleetsim.record.prices import AMOUNTS, Bill, Prices, total_of
-from fleetsim.report import quantities
 from fleetsim.report.figures.ledger import COMPONENT_NAMES, PURPOSES, present
 from fleetsim.report.markup import Table
-from fleetsim.report.quantities import NOTHING
+from fleetsim.report.quantities import NOTHING, count, digits, percent, text
 from fleetsim.units import J_PER_KWH, S_PER_HOUR
 
 
 def table(entries: pd.DataFrame) -> Table:
     """Return joules and shares of components, and of several purposes, by energy outcome."""
-    fates = present(entries, "fate", FATES)
+    outcomes = present(entries, "energy_outcome", ENERGY_OUTCOMES)
     total_j = float(entries["energy_j"].sum())
 
     def row(name: str, part: pd.DataFrame) -> tuple[str, ...]:
-        by_fate = part.groupby("fate")["energy_j"].sum()
+        by_outcome = part.groupby("energy_outcome")["energy_j"].sum()
         part_j = float(part["energy_j"].sum())
-        cells = [quantities.text(by_fate.get(fate), "j") for fate in fates]
-        return (name, *cells, quantities.text(part_j, "j"), _share(part_j, total_j))
+        cells = [text(by_outcome.get(outcome), "j") for outcome in outcomes]
+        return (name, *cells, text(part_j, "j"), _share(part_j, total_j))
 
     components = present(entries, "component", COMPONENTS)
     purposes = present(entries, "purpose", PURPOSES)
@@ -33,27 +31,25 @@ def table(entries: pd.DataFrame) -> Table:
     if len(purposes) > 1:
         rows += [row(PURPOSES[name], entries[entries["purpose"] == name]) for name in purposes]
     rows.append(row("all", entries))
-    by_fate = entries.groupby("fate")["energy_j"].sum()
-    shares = [_share(float(by_fate[fate]), total_j) for fate in fates]
+    by_outcome = entries.groupby("energy_outcome")["energy_j"].sum()
+    shares = [_share(float(by_outcome[outcome]), total_j) for outcome in outcomes]
     rows.append(("share of all", *shares, _share(total_j, total_j), ""))
-    return Table(("joules of", *fates, "all", "share of all"), rows)
+    return Table(("joules of", *outcomes, "all", "share of all"), rows)
 
 
 def component_table(ledgers: Mapping[str, pd.DataFrame]) -> Table:
     """Return a row per run and a column per component, in joules."""
-    return _runs_table(
-        ledgers, "component", {name: f"{COMPONENT_NAMES[name]} (J)" for name in COMPONENTS}
-    )
+    return _runs_table(ledgers, "component", COMPONENT_NAMES)
 
 
-def fate_table(ledgers: Mapping[str, pd.DataFrame]) -> Table:
+def outcome_table(ledgers: Mapping[str, pd.DataFrame]) -> Table:
     """Return a row per run and a column per energy outcome, in joules."""
-    return _runs_table(ledgers, "fate", {fate: f"{fate} (J)" for fate in FATES})
+    return _runs_table(ledgers, "energy_outcome", {name: name for name in ENERGY_OUTCOMES})
 
 
 def frame(ledgers: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Return the ledgers of runs as one frame: label, purpose, fate, component, energy_j."""
-    keys = ("purpose", "fate", "component")
+    """Return ledgers as one frame: label, purpose, energy_outcome, component, energy_j."""
+    keys = ("purpose", "energy_outcome", "component")
     parts = [
         energy_by(entries, *keys).reset_index().assign(label=label)
         for label, entries in ledgers.items()
@@ -65,13 +61,10 @@ def frame(ledgers: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 def bill_table(bill: Bill) -> Table:
     """Return costs by device, in total, and of energy that was not used."""
-    amounts = bill.prices.amounts
-    rows = [
-        _bill_row(str(device), bill.by_device.loc[[device]], amounts)
-        for device in bill.by_device.index
-    ]
-    rows.append(_bill_row("all", bill.by_device, amounts))
-    rows.append(_bill_row("of it not used", bill.not_used, amounts))
+    amounts, devices = bill.prices.amounts, bill.by_device
+    parts = {str(device): devices.loc[[device]] for device in devices.index}
+    parts |= {"all": devices, "of it not used": bill.not_used}
+    rows = [_bill_row(name, costs, amounts) for name, costs in parts.items()]
     columns = ("device", "clients", "hours at work", "energy (kWh)")
     return Table((*columns, *(AMOUNTS[amount] for amount in amounts)), rows)
 
@@ -96,30 +89,22 @@ def sources_table(prices: Prices) -> Table:
 
 def _runs_table(ledgers: Mapping[str, pd.DataFrame], key: str, names: Mapping[str, str]) -> Table:
     sums = {label: joules.groupby(key)["energy_j"].sum() for label, joules in ledgers.items()}
-    shown = [name for name in names if any(name in joules for joules in sums.values())]
-    return Table(
-        ("run", *(names[name] for name in shown), "all (J)"),
-        [
-            (
-                label,
-                *(quantities.digits(joules.get(name, np.nan)) for name in shown),
-                quantities.digits(float(joules.sum())),
-            )
-            for label, joules in sums.items()
-        ],
-    )
+    table = pd.DataFrame(sums).reindex(list(names)).dropna(how="all").rename(index=names).T
+    table["all"] = [float(joules.sum()) for joules in sums.values()]
+    shown = table.map(digits)
+    columns = (f"{name} (J)" for name in shown.columns)
+    return Table(("run", *columns), list(shown.itertuples(name=None)))
 
 
 def _share(part_j: float, total_j: float) -> str:
-    return quantities.percent(part_j / total_j) if total_j else NOTHING
+    return percent(part_j / total_j) if total_j else NOTHING
 
 
 def _bill_row(name: str, costs: pd.DataFrame, amounts: list[str]) -> tuple[str, ...]:
-    num_clients = total_of(costs, "num_clients")
     return (
         name,
-        NOTHING if num_clients is None else f"{num_clients:,.0f}",
-        quantities.digits(float(costs["busy_s"].sum()) / S_PER_HOUR),
-        quantities.digits(float(costs["energy_j"].sum()) / J_PER_KWH),
-        *(quantities.digits(total_of(costs, amount)) for amount in amounts),
+        count(total_of(costs, "num_clients")),
+        digits(float(costs["busy_s"].sum()) / S_PER_HOUR),
+        digits(float(costs["energy_j"].sum()) / J_PER_KWH),
+        *(digits(total_of(costs, amount)) for amount in amounts),
     )

@@ -14,13 +14,17 @@ from fleetsim.record.saved_run import Run
 from fleetsim.report import quantities
 from fleetsim.report.figures import opinions
 from fleetsim.report.markup import Table
-from fleetsim.report.quantities import NOTHING
+from fleetsim.report.quantities import NOTHING, count, digits, percent, text
 
 FRACTIONS = (0.15, 0.5, 1.0)
 """Shares of the planned rounds at which accuracy is reported."""
 SEEN = (0.9, 1.0)
 """Shares of the fleet for which the rounds until they were selected are reported."""
 LAST_ROUNDS = 10
+CAPTION = (
+    "Measures by which papers on client selection compare runs; a measure that does not apply to"
+    " this run is left out."
+)
 
 
 class ScoreBudgets(NamedTuple):
@@ -55,7 +59,7 @@ def accuracies_table(runs: Mapping[str, Run]) -> Table:
     for label, run in runs.items():
         values = numbers(run)
         deviation = values["accuracy_last_10_deviation"]
-        accuracies = [quantities.percent(values[name]) for name in names]
+        accuracies = [percent(values[name]) for name in names]
         rows.append((label, *accuracies, NOTHING if deviation is None else _points(deviation)))
     columns = [f"at {quantities.target(fraction)} of the rounds" for fraction in FRACTIONS]
     last = f"last {LAST_ROUNDS} rounds, mean"
@@ -67,11 +71,9 @@ def selection_table(runs: Mapping[str, Run]) -> Table:
     rows = []
     for label, run in runs.items():
         values = numbers(run)
-        waited = quantities.digits(values["waiting_compute_mean_s"])
-        shares = [quantities.percent(values[f"{name}_fraction"]) for name in ("selected", "seen")]
-        rows.append(
-            (label, waited, *shares, *(quantities.count(run.rounds_to_seen(of)) for of in SEEN))
-        )
+        waited = digits(values["waiting_compute_mean_s"])
+        shares = [percent(values[f"{name}_fraction"]) for name in ("selected", "seen")]
+        rows.append((label, waited, *shares, *(count(run.rounds_to_seen(of)) for of in SEEN)))
     columns = [f"rounds to select {_share_of_fleet(share)}" for share in SEEN]
     waiting, ratio = "mean waiting, computing alone (s)", "fleet selected per round"
     return Table(("run", waiting, ratio, "ever selected", *columns), rows)
@@ -89,9 +91,9 @@ def scores_table(runs: Mapping[str, Run], allowed: ScoreBudgets) -> Table:
         rows.append(
             (
                 label,
-                quantities.percent(None if took_s is None else took_s / allowed.time_s),
-                quantities.percent(None if took_j is None else took_j / allowed.energy_j),
-                quantities.digits(score(run, allowed)),
+                percent(None if took_s is None else took_s / allowed.time_s),
+                percent(None if took_j is None else took_j / allowed.energy_j),
+                digits(score(run, allowed)),
             )
         )
     return Table(("run", "of the time budget", "of the energy budget", "score"), rows)
@@ -131,12 +133,12 @@ def _accuracies(run: Run) -> _Rows:
             if accuracy is not None:
                 share = quantities.target(fraction)
                 words = f"accuracy at {share} of {horizon:,} rounds"
-                yield words, quantities.percent(accuracy), "GPFL, Table II"
+                yield words, percent(accuracy), "GPFL, Table II"
     ending = run.ending(LAST_ROUNDS)
     if ending is not None and run.rounds["accuracy"].iloc[-LAST_ROUNDS:].notna().sum() > 1:
         words = f"accuracy, mean of the last {LAST_ROUNDS} rounds"
         within = f"within {_points(ending.largest_deviation)}"
-        yield words, f"{quantities.percent(ending.mean)}, {within}", "GPFL, Table II"
+        yield words, f"{percent(ending.mean)}, {within}", "GPFL, Table II"
 
 
 def _waiting(run: Run) -> _Rows:
@@ -146,7 +148,7 @@ def _waiting(run: Run) -> _Rows:
     ):
         waited_s = run.average_waiting_s(computing_alone=is_alone)
         if waited_s is not None:
-            yield words, quantities.text(waited_s, "s"), "FedGRA, VI-D"
+            yield words, text(waited_s, "s"), "FedGRA, VI-D"
 
 
 def _choices(run: Run) -> _Rows:
@@ -154,12 +156,10 @@ def _choices(run: Run) -> _Rows:
     if not seen.size:
         return
     if ratio is not None:
-        low, mean, high = (
-            quantities.percent(float(f())) for f in (ratio.min, ratio.mean, ratio.max)
-        )
+        low, mean, high = (percent(float(f())) for f in (ratio.min, ratio.mean, ratio.max))
         spread = f", {low} to {high}" if low != high else ""
         yield "fleet selected in a round", f"{mean}{spread}", "FedGCS, Fig. 6"
-    yield "fleet ever selected", quantities.percent(seen[-1]), "GPFL, Fig. 4"
+    yield "fleet ever selected", percent(seen[-1]), "GPFL, Fig. 4"
     for share in SEEN:
         number = run.rounds_to_seen(share)
         value = "never" if number is None else f"{number:,}"
@@ -171,7 +171,7 @@ def _opinions(run: Run) -> _Rows:
     if len(entries):
         means = opinions.averages(entries)
         words = f"mean opinion after round {means.index[-1]:,}"
-        yield words, quantities.percent(float(means.iloc[-1])), "Tong et al., equation 8"
+        yield words, percent(float(means.iloc[-1])), "Tong et al., equation 8"
 
 
 def _points(fraction: float) -> str:

@@ -15,9 +15,9 @@ from matplotlib.figure import Figure
 from fleetsim.contracts import FloatArray
 from fleetsim.record.measures import selection_measures
 from fleetsim.record.saved_run import Run
-from fleetsim.report import quantities
 from fleetsim.report.figures import style
 from fleetsim.report.markup import Table
+from fleetsim.report.quantities import digits
 
 FIXED = "fixed"
 
@@ -80,11 +80,11 @@ def figure(regrets: Regrets, labels: Sequence[str]) -> Figure:
     """Draw Reg(t) of runs against slots; `labels` has all runs, so each keeps its colour."""
     drawn = style.new_figure(style.WIDTH_IN, 4.4, title=f"Regret against {regrets.best}")
     axes = drawn.subplots()
-    axes.axhline(0.0, color=style.INK, linewidth=1.0, linestyle="--")
-    for label, (color, dash) in zip(labels, style.series(len(labels)), strict=True):
+    axes.axhline(0.0, **style.DASHED)
+    for label, looks in zip(labels, style.series(len(labels)), strict=True):
         if label in regrets.curves:
             lost = np.concatenate([[0.0], regrets.curves[label]])
-            axes.plot(np.arange(lost.size), lost, color=color, linestyle=dash, label=label)
+            axes.plot(np.arange(lost.size), lost, label=label, **looks)
     slot = "round" if regrets.slot_rounds == 1 else f"slot of {regrets.slot_rounds} rounds"
     axes.set(xlabel=slot, ylabel="regret (sum of accuracy differences)")
     axes.set_xlim(left=0.0)
@@ -93,8 +93,10 @@ def figure(regrets: Regrets, labels: Sequence[str]) -> Figure:
     return drawn
 
 
-def caption(regrets: Regrets) -> str:
-    """Return the explanation of the numbers."""
+def caption(regrets: Regrets | None) -> str:
+    """Return the explanation of the numbers, if there are any."""
+    if regrets is None:
+        return ""
     num = regrets.slot_rounds
     slots = "each round is a slot" if num == 1 else f"slots of {num} rounds"
     return (
@@ -109,4 +111,4 @@ def _selector(run: Run) -> Mapping[str, Any]:
 
 
 def _signed(value: float) -> str:
-    return f"-{quantities.digits(-value)}" if value < 0.0 else quantities.digits(value)
+    return f"-{digits(-value)}" if value < 0.0 else digits(value)

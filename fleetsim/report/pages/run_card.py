@@ -1,7 +1,5 @@
 """Summary of a run in the output of a notebook's cell, and single figures of its report."""
 
-from collections.abc import Iterator
-
 from matplotlib.figure import Figure
 
 from fleetsim.errors import DataError
@@ -31,9 +29,9 @@ def html(run: Run) -> str:
 def figure(run: Run, name: str) -> Figure:
     """Return a figure of the report by its stem."""
     stems = []
-    for stem, drawn, _, _ in _every(run):
+    for stem, drawn in _every(run):
         if stem == name:
-            return drawn
+            return style.empty_figure(name, drawn) if isinstance(drawn, str) else drawn
         stems.append(stem)
     hint = did_you_mean(name, stems) or f"; it has {', '.join(stems)}"
     raise DataError(f"{run.folder}: has no figure {quoted(name)}{hint}")
@@ -41,30 +39,25 @@ def figure(run: Run, name: str) -> Figure:
 
 def _card(run: Run) -> str:
     png, description = None, ""
-    is_trained = summary.is_trained(run)
     if not run.rounds.empty:
-        first = _FIRST[0] if is_trained else _FIRST[1]
-        drawn, description = next(
-            (each, words) for stem, each, words, _ in _every(run) if stem == first
-        )
-        png = style.encode(drawn, ["png"])["png"]
+        first = _FIRST[0] if summary.is_trained(run) else _FIRST[1]
+        drawn = next(each for stem, each in _every(run) if stem == first)
+        description = run_figures.captions()[first]["description"]
+        if not isinstance(drawn, str):
+            png = style.encode(drawn, ["png"])["png"]
     rows = [row for row in summary.numbers(run, summary.totals(run)) if row[0] != _LEFT_OUT]
     rows += summary.best_target(run)
     return markup.card(
         run.manifest.name,
         f"{run.folder}, seed {run.manifest.seed}, {summary.ending(run)}",
         Table(("", "value", ""), rows),
-        notices=_notices(run),
+        notices=[
+            *(f"FAILED: {failure.what} {failure.cause}" for failure in run.manifest.failures),
+            *(f"warning: {line}" for line in run.manifest.warnings),
+        ],
         png=png,
         description=description,
     )
-
-
-def _notices(run: Run) -> Iterator[str]:
-    for failure in run.manifest.failures:
-        yield f"FAILED: {failure.what} {failure.cause}"
-    for line in run.manifest.warnings:
-        yield f"warning: {line}"
 
 
 def _every(run: Run) -> Drawn:

@@ -6,28 +6,25 @@ from typing import Any
 
 import pandas as pd
 
+from fleetsim.contracts import Outcome
 from fleetsim.record import atomic_files
+from fleetsim.record.measures.ledger import energy_of
 from fleetsim.record.prices import Prices
 from fleetsim.record.prices import bill as bill_of
 from fleetsim.record.saved_run import Run
 from fleetsim.report import markup
+from fleetsim.report.figures import style
+from fleetsim.report.figures.ledger import COMPONENT_NAMES
 from fleetsim.report.markup import Table
-from fleetsim.report.pages import ledger_tables, measures, run_figures, summary
-from fleetsim.report.quantities import NOTHING
+from fleetsim.report.pages import duration_tables, ledger_tables, measures, run_figures, summary
+from fleetsim.report.pages.setup import VERSIONS, SetupBlock, facts_of_runs
+from fleetsim.report.quantities import NOTHING, percent, target, text
 from fleetsim.schema import strict_yaml
 
 REPORT = "report.html"
 FIGURES = "figures"
-
-_UNFINISHED = {
-    "running": "It is still running, or it was killed. The page ends with its last checkpoint; go"
-    " on with --resume.",
-    "interrupted": "The page ends with the interruption; go on with --resume.",
-    "failed": "The page ends with the fault:",
-}
-_NO_ACCURACY = (
-    "There is no accuracy to show: the run was made without training, or no round was evaluated."
-)
+_SMALL = 0.1
+"""Share of the energy or of a round below which a loss is called small."""
 
 
 def write_report(
@@ -36,11 +33,12 @@ def write_report(
     priced: Prices | None = None,
     targets: Sequence[float] = (),
     formats: Sequence[str] = (),
+    dpi: int = style.PRINT_DPI,
 ) -> Path:
     """Write `report.html` into the run folder, and return the page.
 
     Targets are accuracies (fractions) besides the usual ones. Figures go into `figures/` in these
-    formats, too.
+    formats, too; dpi is the resolution of PNG.
     """
     summary.check_targets(targets)
     run.require_unchanged()
@@ -51,8 +49,13 @@ def write_report(
     if formats:
         atomic_files.make_inner_folder(folder, hint="make the run folder writable")
     sections = {
-        heading: run_figures.saved(drawn, folder, formats)
+        heading: run_figures.saved(drawn, folder, formats, dpi=dpi)
         for heading, drawn in run_figures.sections(run, shown_targets)
+    }
+    kinds, deadline_s = run.manifest.device_kinds, _setting(run, "server", "deadline_s")
+    tables = {
+        run_figures.SELECTION: [(measures.CAPTION, measures.table(run))],
+        run_figures.DURATIONS: duration_tables.tables(tasks, kinds, deadline_s),
     }
     bill = None if priced is None else bill_of(run, priced)
     kind = _setting(run, "server", "selector", "kind") or NOTHING
@@ -60,28 +63,24 @@ def write_report(
     markup.write_static(
         path,
         "page.html.j2",
+        manifest=run.manifest,
         title=f"{run.manifest.name} - fleetsim",
-        name=run.manifest.name,
         subtitle=f"selector {kind}, seed {run.manifest.seed}, {summary.ending(run)}",
-        banners=list(_banners(run)),
+        num_rounds=len(rounds),
+        is_trained=summary.is_trained(run),
+        setup=SetupBlock(facts_of_runs([run])),
+        overview=list(overview(run, tasks, entries)),
         numbers=summary.numbers(run, summary.totals(run)),
         notes=list(_notes(run)),
         targets=summary.targets_table(rounds, shown_targets),
-        no_targets=(
-            "No accuracy of 10 % or more was reached." if summary.is_trained(run) else _NO_ACCURACY
-        ),
         sections=[
-            (heading, measures.table(run) if heading == run_figures.SELECTION else None, pictures)
+            (heading, tables.get(heading, ()), pictures)
             for heading, pictures in sections.items()
             if pictures
         ],
-        measures_caption=(
-            "Measures by which papers on client selection compare runs; a measure that does not"
-            " apply to this run is left out."
-        ),
         ledger=ledger_tables.table(entries),
         ledger_pictures=run_figures.saved(
-            run_figures.ledger_figures(run, entries), folder, formats
+            run_figures.ledger_figures(run, entries), folder, formats, dpi=dpi
         ),
         device_figures=summary.device_figures_table(run.manifest),
         prices=priced,
@@ -89,17 +88,56 @@ def write_report(
         price_sources=None if priced is None else ledger_tables.sources_table(priced),
         outcomes=summary.outcomes_table(tasks),
         devices=summary.devices_table(tasks, clients),
-        devices_caption=(
-            "By kind of device: time and energy to deliver are means of the delivered train tasks;"
-            " energy counts all tasks, with probes."
-            + ("" if run.manifest.status == "done" else " Clients without a task are left out.")
-        ),
         formats=[name.upper() for name in dict.fromkeys(formats)],
-        digest=run.manifest.digest,
         scenario=strict_yaml.dump(run.scenario),
         versions=_versions(run),
     )
     return path
+
+
+def overview(run: Run, tasks: pd.DataFrame, entries: pd.DataFrame) -> Iterator[tuple[str, str]]:
+    """Yield what a page shows and where to look next, each with a heading.
+
+    There is nothing of a run that spent no energy.
+    """
+    joules = entries.groupby("component")["energy_j"].sum()
+    if not joules.any():
+        return
+    shows = "This page shows the accuracy of a model, and what it cost in virtual time and energy"
+    yield f"{shows}: {_accuracy(run)}; see", "Time and energy to accuracy"
+    share = percent(joules.max() / joules.sum())
+    most = COMPONENT_NAMES[str(joules.idxmax())]
+    yield f"The largest part of the energy, {share}, is {most}; see", "Energy ledger"
+    yield _largest_loss(run, tasks)
+
+
+def _accuracy(run: Run) -> str:
+    best, wanted = summary.totals(run).best_accuracy, run.scenario["stop"].get("accuracy")
+    targets = [wanted] if wanted else summary.reached_targets([run.rounds])[-1:]
+    if best is None:
+        return "there is no accuracy"
+    if not targets or best < targets[0]:
+        missed = f"the target of {target(wanted)} was not reached, and " if wanted else ""
+        return f"{missed}the best accuracy is {percent(best)}"
+    ((accuracy, number, time, energy),) = summary.targets_table(run.rounds, targets).rows
+    return f"{accuracy} was first reached after {time}, {energy} and {number} rounds"
+
+
+def _largest_loss(run: Run, tasks: pd.DataFrame) -> tuple[str, str]:
+    """Compare wasted energy with waiting in rounds."""
+    by_outcome = tasks.assign(energy_j=energy_of(tasks)).groupby("outcome")["energy_j"].sum()
+    lost = by_outcome.drop(Outcome.DELIVERED, errors="ignore")
+    wasted = lost.sum() / by_outcome.sum()
+    rounds, waiting_s = run.rounds, run.average_waiting_s() or 0.0
+    waiting = waiting_s / float((rounds["finished_at_s"] - rounds["started_at_s"]).mean())
+    if max(wasted, waiting) < _SMALL:
+        return "Wasted energy and waiting are small; look next at", "Time and energy by device"
+    if wasted < waiting:
+        words = f"the first client of a round waits {text(waiting_s, 's')} for the last"
+        share = percent(waiting)
+        return f"On average {words}, {share} of the round; look next at", run_figures.DURATIONS
+    words = f"of the energy was wasted, most of it in tasks that were {lost.idxmax()}"
+    return f"{percent(wasted)} {words}; look next at", "Task outcomes"
 
 
 def _usual_targets(rounds: pd.DataFrame) -> list[float]:
@@ -132,22 +170,6 @@ def _notes(run: Run) -> Iterator[str]:
     yield f"Heat slows none of {', '.join(cool)}: {why}."
 
 
-def _banners(run: Run) -> Iterator[tuple[str, str]]:
-    manifest = run.manifest
-    if manifest.status != "done":
-        words = _UNFINISHED[manifest.status]
-        if manifest.status == "failed":
-            words += f" {manifest.stop_text}"
-        yield f"This run is not complete ({manifest.status}).", words
-    if run.rounds.empty:
-        yield "No round was recorded.", manifest.stop_text or ""
-    yield from ((failure.what, failure.cause) for failure in manifest.failures)
-    if not run.rounds.empty and not summary.is_trained(run):
-        yield "No accuracy.", "The run was made without training, or no round was evaluated."
-    if manifest.warnings:
-        yield "Warnings before the run:", "; ".join(manifest.warnings)
-
-
 def _versions(run: Run) -> Table:
     manifest = run.manifest
     own: dict[str, Any] = {
@@ -156,11 +178,8 @@ def _versions(run: Run) -> Table:
         "scenario hash": manifest.scenario_hash,
         "world hash": manifest.world_hash,
     }
-    if manifest.platforms:
-        own["numerical platform"] = ", ".join(platform.id for platform in manifest.platforms)
     for plugin in manifest.plugins:
-        version = "" if plugin.version is None else f", version {plugin.version}"
-        own[f"{plugin.kind} plug-in"] = f"{plugin.name}{version}"
-        own[f"{plugin.kind} plug-in's file"] = plugin.source_sha256 or NOTHING
-    rows = [(str(key), str(value)) for key, value in {**own, **manifest.versions}.items()]
+        own[f"file of {plugin.kind} plug-in"] = plugin.source_sha256 or NOTHING
+    own |= {name: known for name, known in manifest.versions.items() if name not in VERSIONS}
+    rows = [(str(key), str(value)) for key, value in own.items()]
     return Table(("what", "value"), rows, is_text=True)

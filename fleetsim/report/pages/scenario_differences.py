@@ -25,11 +25,14 @@ class Difference:
     path: KeyPath
     values: tuple[Any, ...]
     """One per run; `ABSENT` where a scenario does not have the key."""
+    forms: tuple[tuple[Any, ...], ...]
+    """Kinds of the mappings around the key, one per run."""
 
-    @property
-    def is_kind(self) -> bool:
-        """True if the key selects one of several forms of its mapping."""
-        return self.path[-1] == "kind"
+    def tells(self, index: int) -> bool:
+        """Return whether one run differs from another in which the mappings have its form."""
+        own = self.values[index], self.forms[index]
+        others = zip(self.values, self.forms, strict=True)
+        return any(form == own[1] and value != own[0] for value, form in others)
 
     def shown(self, index: int) -> str:
         """Return the value of one run, on one short line."""
@@ -50,18 +53,8 @@ def differences(runs: Sequence[Run]) -> list[Difference]:
     `name` and `checkpoint` never count. A key that only one form of a mapping has, such as
     `server.selector.alpha` beside another `kind`, counts if runs of that form differ in it.
     """
-    scenarios = [_compared_data(run) for run in runs]
-    every = list(_walk(scenarios, ()))
-    kinds = [difference for difference in every if difference.is_kind]
-    counted = [
-        difference
-        for difference in every
-        if any(
-            difference.values[peer] != value
-            for index, value in enumerate(difference.values)
-            for peer in _peers(difference, kinds, index)
-        )
-    ]
+    every = _walk([_compared_data(run) for run in runs], (), [()] * len(runs))
+    counted = [each for each in every if any(map(each.tells, range(len(runs))))]
     return sorted(counted, key=lambda difference: difference.path[:2] != ("server", "selector"))
 
 
@@ -132,37 +125,24 @@ def _with(data: Any, path: KeyPath, more: dict[str, Any]) -> Any:
     return {**data, str(key): _with(data.get(str(key)), tuple(below), more)}
 
 
-def _walk(values: Sequence[Any], path: KeyPath) -> Iterator[Difference]:
+def _walk(
+    values: Sequence[Any], path: KeyPath, forms: Sequence[tuple[Any, ...]]
+) -> Iterator[Difference]:
     """Yield leaves that differ, in the order of the first scenario that has them."""
     if all(isinstance(value, dict) for value in values if value is not ABSENT):
         mappings = [{} if value is ABSENT else value for value in values]
+        inner = [(*form, each.get("kind")) for form, each in zip(forms, mappings, strict=True)]
         for key in dict.fromkeys(key for mapping in mappings for key in mapping):
-            yield from _walk([mapping.get(key, ABSENT) for mapping in mappings], (*path, key))
+            at_key = [mapping.get(key, ABSENT) for mapping in mappings]
+            yield from _walk(at_key, (*path, key), forms if key == "kind" else inner)
     elif any(value != values[0] for value in values):
-        yield Difference(path, tuple(values))
-
-
-def _peers(difference: Difference, kinds: Sequence[Difference], index: int) -> list[int]:
-    """Return the runs in which the mappings around a key have the same form as in one run."""
-    around = [
-        kind.values
-        for kind in kinds
-        if kind is not difference and kind.path[:-1] == difference.path[: len(kind.path) - 1]
-    ]
-    return [
-        other
-        for other in range(len(difference.values))
-        if all(values[other] == values[index] for values in around)
-    ]
+        yield Difference(path, tuple(values), tuple(forms))
 
 
 def _label(every: Sequence[Difference], index: int) -> str:
-    kinds = [difference for difference in every if difference.is_kind]
     parts = []
     for difference in every:
-        value = difference.values[index]
-        peers = _peers(difference, kinds, index)
-        if value is ABSENT or all(difference.values[peer] == value for peer in peers):
+        if difference.values[index] is ABSENT or not difference.tells(index):
             continue
         *_, parent, key = ("", *difference.path)
         if (parent, key) == ("selector", "kind"):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import groupby
+from typing import Any
 
 import pandas as pd
 
@@ -19,10 +21,16 @@ from fleetsim.record.measures.ledger import COMPONENTS, energy_of
 from fleetsim.record.saved_run import Run
 from fleetsim.report import quantities
 from fleetsim.report.markup import Table
+from fleetsim.report.quantities import NOTHING, count, digits, percent, text
 
 TARGETS = (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.97, 0.98, 0.99)
 LOW_TARGETS = (0.1, 0.2, 0.3, 0.4)
 """Targets for runs that reached none of the usual ones."""
+_OF_MANIFEST = {
+    *("name", "status", "stop_rule", "stop_text", "seed", "scenario_hash", "digest", "host_s"),
+    *("failures", "warnings"),
+}
+"""Keys of the manifest that scripts get."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +71,32 @@ def totals(run: Run) -> Totals:
     )
 
 
+def run_record(run: Run, targets: Sequence[float] | None = None) -> dict[str, Any]:
+    """Return the numbers of a run for scripts, in SI; docs/commands.md defines every key.
+
+    Targets are accuracies (fractions); unless given, usual ones that the run reached, and that at
+    which it was to stop.
+    """
+    if targets is None:
+        stops_at = run.scenario["stop"].get("accuracy")
+        targets = [*reached_targets([run.rounds]), *([stops_at] if stops_at else [])]
+    return {
+        "folder": run.folder,
+        **run.manifest.model_dump(include=_OF_MANIFEST),
+        **asdict(totals(run)),
+        "epsilon": run.epsilon,
+        "targets": [
+            {
+                "accuracy": target,
+                "rounds": run.rounds_to_accuracy(target),
+                "time_s": run.time_to_accuracy(target),
+                "energy_j": run.energy_to_accuracy(target),
+            }
+            for target in sorted(set(targets))
+        ],
+    }
+
+
 def ending(run: Run) -> str:
     """Return how a run ended, and why."""
     manifest = run.manifest
@@ -72,30 +106,26 @@ def ending(run: Run) -> str:
 
 def numbers(run: Run, sums: Totals) -> list[tuple[str, str, str]]:
     """Return label, value and note of the key numbers."""
-    wasted = quantities.text(sums.wasted_j, "j")
+    wasted = text(sums.wasted_j, "j")
     share = sums.num_delivered / sums.num_selected if sums.num_selected else None
-    best = quantities.percent(sums.best_accuracy)
+    best = percent(sums.best_accuracy)
     rows = [
-        ("final accuracy", quantities.percent(sums.final_accuracy), f"best {best}"),
-        (
-            "virtual time",
-            quantities.text(sums.virtual_s, "s"),
-            f"{quantities.digits(sums.virtual_s)} s",
-        ),
-        ("energy", quantities.text(sums.energy_j, "j"), f"{quantities.digits(sums.energy_j)} J"),
-        ("wasted", quantities.percent(sums.wasted_fraction), f"{wasted} of the energy"),
+        ("final accuracy", percent(sums.final_accuracy), f"best {best}"),
+        ("virtual time", text(sums.virtual_s, "s"), f"{digits(sums.virtual_s)} s"),
+        ("energy", text(sums.energy_j, "j"), f"{digits(sums.energy_j)} J"),
+        ("wasted", percent(sums.wasted_fraction), f"{wasted} of the energy"),
         ("rounds", f"{sums.num_rounds:,}", ""),
         (
             "train tasks delivered",
-            quantities.percent(share),
+            percent(share),
             f"{sums.num_delivered:,} of {sums.num_selected:,}",
         ),
     ]
     if run.is_synchronous:
-        waiting = quantities.text(sums.waiting_mean_s, "s")
+        waiting = text(sums.waiting_mean_s, "s")
         rows.append(("mean waiting", waiting, "last minus first answer of a round"))
     rows += privacy(run)
-    host = quantities.text(run.manifest.host_s or None, "s")
+    host = text(run.manifest.host_s or None, "s")
     rows.append(("host time", host, "duration of the simulation"))
     return [(label, value, "" if note == value else note) for label, value, note in rows]
 
@@ -119,35 +149,27 @@ def terminal_lines(run: Run) -> list[str]:
     sums, manifest, paid = totals(run), run.manifest, batteries_paid(run)
     accuracy = "none: the run was made without training, or nothing was evaluated"
     if sums.final_accuracy is not None:
-        accuracy = (
-            f"{quantities.percent(sums.final_accuracy)} final,"
-            f" {quantities.percent(sums.best_accuracy)} best"
-        )
+        accuracy = f"{percent(sums.final_accuracy)} final, {percent(sums.best_accuracy)} best"
     waiting = ""
     if sums.waiting_mean_s is not None:
-        waiting = f", {quantities.text(sums.waiting_mean_s, 's')} mean waiting"
+        waiting = f", {text(sums.waiting_mean_s, 's')} mean waiting"
     rows = [
         *(("FAILED", f"{failure.what} {failure.cause}") for failure in manifest.failures),
         ("folder", str(run.folder)),
         (
             "rounds",
-            f"{sums.num_rounds:,} in {quantities.text(sums.virtual_s, 's')} of virtual time,"
-            f" {ending(run)}",
+            f"{sums.num_rounds:,} in {text(sums.virtual_s, 's')} of virtual time, {ending(run)}",
         ),
         ("accuracy", accuracy),
         *((label, f"{costs}, {rounds}") for label, costs, rounds in best_target(run)),
-        (
-            "energy",
-            f"{quantities.text(sums.energy_j, 'j')},"
-            f" {quantities.percent(sums.wasted_fraction)} of it wasted",
-        ),
+        ("energy", f"{text(sums.energy_j, 'j')}, {percent(sums.wasted_fraction)} of it wasted"),
         (
             "tasks",
             f"{sums.num_delivered:,} of {sums.num_selected:,} train tasks delivered{waiting}",
         ),
         *([("battery", f"the run took {paid}")] if paid else []),
         *((label, f"{epsilon} {delta}") for label, epsilon, delta in privacy(run)),
-        ("digest", manifest.digest or f"{quantities.NOTHING} (the run is not done)"),
+        ("digest", manifest.digest or f"{NOTHING} (the run is not done)"),
     ]
     width = max(len(label) for label, _ in rows) + 2
     return [f"{label:<{width}}{words}" for label, words in rows]
@@ -179,14 +201,17 @@ def check_targets(targets: Sequence[float]) -> None:
 
 
 def targets_table(rounds: pd.DataFrame, targets: Sequence[float]) -> Table:
-    """Return rounds, time and energy until each accuracy was first reached."""
-    columns: dict[str, Callable[[float], str]] = {
-        "accuracy": quantities.target,
-        "rounds": lambda at: quantities.count(rounds_to_accuracy(rounds, at)),
-        "virtual time": lambda at: quantities.text(time_to_accuracy(rounds, at), "s"),
-        "energy": lambda at: quantities.text(energy_to_accuracy(rounds, at), "j"),
-    }
-    return Table.of(columns, targets)
+    """Return rounds, time and energy until ascending accuracies were first reached.
+
+    Those first reached in the same round, and those never reached, share a row.
+    """
+    rows = []
+    for number, alike in groupby(targets, key=lambda at: rounds_to_accuracy(rounds, at)):
+        group = list(alike)
+        time = text(time_to_accuracy(rounds, group[0]), "s")
+        energy = text(energy_to_accuracy(rounds, group[0]), "j")
+        rows.append((", ".join(map(quantities.target, group)), count(number), time, energy))
+    return Table(("accuracy", "rounds", "virtual time", "energy"), rows)
 
 
 def outcomes_table(tasks: pd.DataFrame) -> Table:
@@ -204,10 +229,10 @@ def outcomes_table(tasks: pd.DataFrame) -> Table:
             (
                 str(outcome),
                 f"{len(train):,}",
-                quantities.text(_mean(train["duration_s"]), "s"),
+                text(_mean(train["duration_s"]), "s"),
                 f"{len(ended) - len(train):,}",
-                quantities.text(energy_j, "j"),
-                quantities.percent(energy_j / spent_j if spent_j else None),
+                text(energy_j, "j"),
+                percent(energy_j / spent_j if spent_j else None),
             )
         )
     durations = ("train tasks", "their mean duration", "probes")
@@ -228,11 +253,11 @@ def devices_table(tasks: pd.DataFrame, clients: pd.DataFrame) -> Table:
                 str(device),
                 f"{len(of_device):,}",
                 f"{len(train):,}",
-                quantities.percent(len(delivered) / len(train) if len(train) else None),
-                quantities.text(_mean(delivered["duration_s"]), "s"),
-                quantities.text(_mean(delivered["energy_j"]), "j"),
-                quantities.text(float(done["energy_j"].sum()), "j"),
-                quantities.text(float(lost["energy_j"].sum()), "j"),
+                percent(len(delivered) / len(train) if len(train) else None),
+                text(_mean(delivered["duration_s"]), "s"),
+                text(_mean(delivered["energy_j"]), "j"),
+                text(float(done["energy_j"].sum()), "j"),
+                text(float(lost["energy_j"].sum()), "j"),
             )
         )
     counts, means = (
@@ -269,9 +294,7 @@ def batteries_paid(run: Run) -> str | None:
     columns = [column for column in COMPONENTS.values() if column in clients]
     shares = clients[columns].sum(axis=1) / clients["battery_capacity_j"]
     most = clients.iloc[int(shares.to_numpy().argmax())]
-    mean, worst = (
-        f"{quantities.digits(100.0 * float(of()))} %" for of in (shares.mean, shares.max)
-    )
+    mean, worst = (f"{digits(100.0 * float(of()))} %" for of in (shares.mean, shares.max))
     return (
         f"{mean} of a full battery on average over {len(clients):,} clients, {worst} at worst"
         f" ({most['device']} #{int(most['client'])})"

@@ -148,7 +148,7 @@ class AutoFLSelector(SelectorWithDiagnostics[AutoFLSettings]):
         self._row: dict[int, int] = {}
         self._level: dict[int, int] = {}
         self._waiting = WaitingRewards()
-        trained = num_trained(fleet.training, fleet.num_samples, fleet.batch_size)
+        trained = num_trained(fleet.training, fleet.num_samples, fleet.batching)
         self._epochs = trained / np.maximum(fleet.num_samples, 1)
         self._coverage = fleet.label_coverage
         if settings.weights is not None:

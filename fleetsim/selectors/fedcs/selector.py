@@ -70,7 +70,7 @@ class FedCSSelector(ConfiguredSelector[FedCSSettings]):
     needs_probes = True
 
     def _begin(self, fleet: FleetView) -> None:
-        self._num_trained = num_trained(fleet.training, fleet.num_samples, fleet.batch_size)
+        self._num_trained = num_trained(fleet.training, fleet.num_samples, fleet.batching)
         self._payload_bit = fleet.payload_byte * BIT_PER_BYTE
 
     def probe(self, view: RoundView) -> Sequence[ProbeRequest]:

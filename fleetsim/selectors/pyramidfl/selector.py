@@ -22,7 +22,10 @@ from fleetsim.contracts import (
     Report,
     RoundOutcome,
     RoundView,
+    Work,
+    WorkKind,
 )
+from fleetsim.fleet.devices.compute import num_trained
 from fleetsim.selectors.configured_selector import ConfiguredSelector
 from fleetsim.selectors.declared_state import Column
 from fleetsim.selectors.demands import COHORT_LOSS, Demand, Demands
@@ -97,7 +100,6 @@ class PyramidFlSelector(ConfiguredSelector[PyramidFlSettings]):
     def _begin(self, fleet: FleetView) -> None:
         self._oort.setup(fleet)
         self._usual = fleet.epochs if fleet.steps is None else fleet.steps
-        self._batch_size = None if fleet.steps is None else fleet.batch_size
         self._gradient_utility = fleet.num_samples.astype(np.float64)
         self._down_s = np.full(self._size, np.nan)
         self._unit_s = np.full(self._size, np.nan)
@@ -117,7 +119,7 @@ class PyramidFlSelector(ConfiguredSelector[PyramidFlSettings]):
         amounts = self._amounts(chosen, dropout)
         self._asked[chosen] = amounts
         self._asked_fraction[chosen] = 1.0 - dropout
-        if self._batch_size is None:
+        if self._fleet.steps is None:
             return Cohort(chosen, epochs=amounts, upload_fraction=1.0 - dropout)
         return Cohort(chosen, steps=amounts, upload_fraction=1.0 - dropout)
 
@@ -156,9 +158,11 @@ class PyramidFlSelector(ConfiguredSelector[PyramidFlSettings]):
         if report.vector is not None and report.base is not None:
             norm = float(np.linalg.norm(report.vector.astype(np.float64) - report.base))
             if np.isfinite(norm):
-                # All batches of a cut epoch are full; from a whole one on n_k is the minimum.
-                per_unit = report.num_samples if self._batch_size is None else self._batch_size
-                num_trained = np.array([round(per_unit * amount)])
-                self._gradient_utility[client] = gradient_utilities(
-                    np.array([norm]), self._fleet.num_samples[[client]], num_trained
-                )[0]
+                held, batching = self._fleet.num_samples[[client]], self._fleet.batching
+                if self._fleet.steps is None:
+                    trained = np.rint(batching.num_used(held) * amount).astype(np.int64)
+                else:
+                    steps = Work(WorkKind.TRAIN, steps=max(1, round(amount)))
+                    trained = num_trained(steps, held, batching)
+                utilities = gradient_utilities(np.array([norm]), held, trained)
+                self._gradient_utility[client] = utilities[0]

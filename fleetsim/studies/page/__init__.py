@@ -8,9 +8,11 @@
 - `arm_costs`: Costs of arms to a target: in the time-energy plane, and by level of a varied key.
 - `intervals`: Means over seeds with the range in which they are drawn.
 - `charts`: Interactive charts of a study, as plain dictionaries that plotly's script reads.
-- `static_charts`: Static charts of a study.
+- `static_charts`: Static charts of a study: files for a paper, with type of 8 points at any width.
 - `arm_styles`: Colour, dash and marker of every arm, and the colours of a light and a dark page.
 - `html_tables`: Tables of the page: cells with text and the value to sort by.
 - `latex_tables`: Tables of a study for a paper.
 - `units`: Costs as text, and units for the axes of charts.
+- `forest`: Forest plot of a study.
+- `terminal_tables`: Verdicts of a study as tables for the terminal.
 """

@@ -4,6 +4,7 @@ At each x of the grid, a seed has the accuracy of its last round that was evalua
 observation carried forward), also after its run has ended: the model does not change any more.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,6 +19,9 @@ MOST_POINTS = 200
 EARLY_FRACTION = 0.2
 """Share of the axis by which a curve has to have gained most, to count as early."""
 _MOST_GAIN = 0.8
+_OPENING_FRACTION = 0.1
+"""Share of the axis whose gain a zoomed axis leaves out."""
+_LEAST_ZOOM = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,3 +101,21 @@ def is_early(curves: Sequence[ArmCurve]) -> bool:
         gained = best[0] + _MOST_GAIN * (best[-1] - best[0])
         reached.append(float(curve.x[np.argmax(best >= gained)]))
     return float(np.median(reached)) < EARLY_FRACTION * most
+
+
+def zoomed_from(curves: Sequence[ArmCurve], targets: Sequence[float], *, is_log: bool) -> float:
+    """Return the accuracy at which an axis begins: below all means after the opening tenth of x.
+
+    It begins below all targets too. 0 if a quarter of the range would not be left out.
+    """
+    if not curves:
+        return 0.0
+    first, last = min(curve.x[0] for curve in curves), max(curve.x[-1] for curve in curves)
+    at = first + _OPENING_FRACTION * (last - first)
+    if is_log:
+        at = first * (last / first) ** _OPENING_FRACTION
+    later = [curve.mean[max(np.sum(curve.x <= at) - 1, 0) :].min() for curve in curves]
+    means = np.concatenate([curve.mean for curve in curves])
+    lowest = min(*later, *targets, 1.0)
+    begin = math.floor(100 * (lowest - 0.05 * (means.max() - lowest))) / 100
+    return begin if begin > means.min() + _LEAST_ZOOM * np.ptp(means) else 0.0

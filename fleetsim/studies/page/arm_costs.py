@@ -63,7 +63,7 @@ Effects = Mapping[str, Sequence[LevelCost]]
 
 def plane(costs: pd.DataFrame, arms: Sequence[str]) -> list[PlanePoint]:
     """Return the arms' points from the costs of one condition and target, in order of the arms."""
-    wide = costs.pivot_table(index=["arm", "seed"], columns="currency", values="cost")
+    wide = costs.pivot_table(index=["arm", "seed"], columns="metric", values="cost")
     if not {"seconds", "joules"} <= set(wide.columns):
         return []
     wide = wide.dropna(subset=["seconds", "joules"])
@@ -109,7 +109,7 @@ def pareto(points: FloatArray) -> set[int]:
 def effects(
     costs: pd.DataFrame, levels: pd.Series, order: Sequence[str], arms: Sequence[str]
 ) -> Effects:
-    """Return the arms' costs by level, from the costs of one target and currency.
+    """Return the arms' costs by level, from the costs of one target and metric.
 
     `levels` holds the level of each condition. A seed counts once at each level, with the geometric
     mean over the conditions that have it; so the range is one over seeds.

@@ -7,11 +7,10 @@ Dashes and markers differ too: colour is never the only cue.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from fleetsim.record.measures.ledger import COMPONENTS
-from fleetsim.report.figures import style
-from fleetsim.report.figures.ledger import FATE_COLORS
+from fleetsim.report.figures import dark_scheme, style
+from fleetsim.report.figures.ledger import ENERGY_OUTCOME_COLORS
 
 LIGHT = (
     style.BLUE, style.VERMILLION, style.GREEN, style.PURPLE, style.BLACK, style.ORANGE,
@@ -19,7 +18,7 @@ LIGHT = (
 )  # fmt: skip
 DARK = ("#3D9BE9", "#F07A2B", "#10B98A", "#E39BC4", "#F2F4F6", "#F2C230", "#9BD8FF")
 LIGHT_PAPER = "#ffffff"
-DARK_PAPER = "#1b2026"
+DARK_PAPER = dark_scheme.PAPER
 """Background of charts; that of cards in the style of the pages."""
 
 LineStyle = str | tuple[int, tuple[float, ...]]
@@ -75,19 +74,16 @@ _PART_COLORS = (
     style.ORANGE, style.BLUE, style.SKY_BLUE, style.PURPLE, style.GREY, style.YELLOW, style.GREEN,
     style.VERMILLION,
 )  # fmt: skip
-_ON_DARK: Mapping[str, str] = MappingProxyType(
-    {style.BLACK: "#F2F4F6", style.DARK_GREY: "#9AA0A6", style.BLUE: "#3D9BE9"}
-)
 
 
 def part_colors(parts: Sequence[str]) -> dict[str, tuple[str, str]]:
     """Return the light and the dark colour of parts of a ledger, known ones as in reports."""
-    known = {**_COMPONENT_COLORS, **FATE_COLORS}
+    known = {**_COMPONENT_COLORS, **ENERGY_OUTCOME_COLORS}
     lights = {
         part: known.get(part, _PART_COLORS[number % len(_PART_COLORS)])
         for number, part in enumerate(parts)
     }
-    return {part: (light, _ON_DARK.get(light, light)) for part, light in lights.items()}
+    return {part: (light, dark_scheme.on_dark(light)) for part, light in lights.items()}
 
 
 def translucent(color: str, alpha: float) -> str:

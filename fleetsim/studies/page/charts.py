@@ -1,9 +1,9 @@
 """Interactive charts of a study, as plain dictionaries that plotly's script reads.
 
-Colours are names such as `@arm0`, which the page's script replaces by those of the light or the
-dark scheme. A trace's `meta` says its arm and its role; the script hides arms and single seeds by
-it. Text is escaped for plotly, which reads tags in names. Labels are never bold: plotly would set a
-style attribute, which the policy of the page refuses.
+They hold what depends on the study; the looks that all charts share are in `study.js`, by the role
+of a trace. Colours are names such as `@arm0`, which that script replaces by those of the light or
+the dark scheme. Text is escaped for plotly, which reads tags in names. Labels are never bold:
+plotly would set a style attribute, which the policy of the page refuses.
 """
 
 import html
@@ -60,9 +60,8 @@ def accuracy(chart: AccuracyData, looks: Mapping[str, ArmStyle]) -> Drawn:
     """Return accuracy against one axis: areas, single seeds, then means."""
     traces: list[Json] = []
     for curve in chart.curves:
-        x = _numbers(curve.x / chart.x.scale)
         if len(curve.seeds) > 1:
-            ends = _numbers(curve.low), _numbers(curve.high)
+            x, *ends = map(_numbers, (curve.x / chart.x.scale, curve.low, curve.high))
             traces += _band(looks[curve.arm], x, *ends, shape="hv")
     for curve in chart.curves:
         look = looks[curve.arm]
@@ -72,8 +71,6 @@ def accuracy(chart: AccuracyData, looks: Mapping[str, ArmStyle]) -> Drawn:
                 "seed",
                 x=_numbers(seed.x / chart.x.scale),
                 y=_numbers(seed.accuracy),
-                mode="lines",
-                line={"color": f"@arm{look.number}-pale", "width": 1, "shape": "hv"},
                 hovertemplate=f"{_text(curve.arm)}, seed {seed.seed}<br>%{{y:.1%}} at %{{x:.4~g}}"
                 f" {chart.x.unit}<extra></extra>",
             )
@@ -89,14 +86,19 @@ def accuracy(chart: AccuracyData, looks: Mapping[str, ArmStyle]) -> Drawn:
                 y=_numbers(curve.mean),
                 customdata=np.column_stack([_numbers(curve.low), _numbers(curve.high)]).tolist(),
                 mode="lines",
-                line=_line(look, 2.2, shape="hv"),
+                line={"width": 2.2, "dash": look.dash, "shape": "hv"},
                 hovertemplate=f"{_text(curve.arm)}<br>%{{y:.1%}}"
                 + (" [%{customdata[0]:.1%}, %{customdata[1]:.1%}]" if len(curve.seeds) > 1 else "")
                 + f"<br>at %{{x:.4~g}} {chart.x.unit}, {quantities.count(len(curve.seeds))}"
                 f" seed{'s' if len(curve.seeds) > 1 else ''}<extra></extra>",
             )
         )
-    return traces, _layout(chart.x.title, "accuracy on the test set", y={"tickformat": ".0%"})
+    layout = _layout(chart.x.title, "accuracy on the test set", y={"tickformat": ".0%"})
+    layout["shapes"] = [
+        {"y0": each, "y1": each, "label": {"text": f"target {quantities.target(each)}"}}
+        for each in chart.targets
+    ]
+    return traces, layout
 
 
 def plane(chart: PlaneData, looks: Mapping[str, ArmStyle]) -> Drawn:
@@ -104,32 +106,20 @@ def plane(chart: PlaneData, looks: Mapping[str, ArmStyle]) -> Drawn:
     x_axis, y_axis = chart.x, chart.y
     front = arm_costs.front(chart.points)
     traces: list[Json] = []
+    if chart.is_joined:
+        traces.append(_path("order", chart.points, x_axis, y_axis, mode="lines"))
     if front:
-        traces.append(
-            {
-                "type": "scatter",
-                "name": "Pareto front",
-                "meta": {"role": "front"},
-                "showlegend": True,
-                "hoverinfo": "skip",
-                "mode": "lines" if len(front) > 1 else "markers",
-                "marker": {"size": 18, "symbol": "circle-open", "color": "@soft"},
-                "line": {"color": "@soft", "width": 1.5, "dash": "dot", "shape": "hv"},
-                "x": _numbers([point.seconds.center / x_axis.scale for point in front]),
-                "y": _numbers([point.joules.center / y_axis.scale for point in front]),
-            }
-        )
+        mode = "lines" if len(front) > 1 else "markers"
+        traces.append(_path("front", front, x_axis, y_axis, mode=mode))
     for point in chart.points:
         look = looks[point.arm]
-        symbols = [look.marker + ("" if seed.is_reached else "-open") for seed in point.seeds]
         traces.append(
             _trace(
                 look,
                 "point",
                 x=_numbers([seed.seconds / x_axis.scale for seed in point.seeds]),
                 y=_numbers([seed.joules / y_axis.scale for seed in point.seeds]),
-                mode="markers",
-                marker={"color": f"@arm{look.number}-pale", "symbol": symbols, "size": 7},
+                marker={"symbol": [_symbol(look, seed.is_reached) for seed in point.seeds]},
                 customdata=[
                     [seed.seed, "" if seed.is_reached else ", target not reached"]
                     for seed in point.seeds
@@ -145,45 +135,40 @@ def plane(chart: PlaneData, looks: Mapping[str, ArmStyle]) -> Drawn:
 def effect(chart: EffectData, looks: Mapping[str, ArmStyle]) -> Drawn:
     """Return the effect of a varied key: areas, then means at each level."""
     scale = chart.y.scale
+    numbers = chart.numbers
+    texts = [_text(level) for level in chart.levels]
+    place = dict(zip(chart.levels, texts if numbers is None else numbers, strict=True))
     traces: list[Json] = []
     for arm, points in chart.effects.items():
-        look = looks[arm]
         if max(point.cost.num_seeds for point in points) > 1:
-            traces += _band(
-                look,
-                [_text(point.level) for point in points],
-                _numbers([point.cost.low / scale for point in points]),
-                _numbers([point.cost.high / scale for point in points]),
-            )
+            x = [place[point.level] for point in points]
+            ends = np.transpose([(point.cost.low, point.cost.high) for point in points]) / scale
+            traces += _band(looks[arm], x, *map(_numbers, ends))
     for arm, points in chart.effects.items():
         look = looks[arm]
         traces.append(
             _mean(
                 look,
                 arm,
-                x=[_text(point.level) for point in points],
+                x=[place[point.level] for point in points],
                 y=_numbers([point.cost.center / scale for point in points]),
-                customdata=[_hover(point, chart.choice["currency"]) for point in points],
+                customdata=[_hover(point, chart.choice["metric"]) for point in points],
                 mode="lines+markers",
-                line=_line(look, 2),
+                line={"width": 2, "dash": look.dash},
                 marker={
-                    "color": f"@arm{look.number}",
                     "size": 9,
-                    "symbol": [
-                        look.marker + ("" if point.num_reached == point.num_runs else "-open")
-                        for point in points
-                    ],
+                    "symbol": [_symbol(look, p.num_reached == p.num_runs) for p in points],
                 },
                 hovertemplate=f"{_text(arm)} at %{{x}}<br>%{{customdata[0]}}"
                 "<br>%{customdata[1]}<extra></extra>",
             )
         )
     layout = _layout(chart.choice["key"], chart.y.title)
-    layout["xaxis"] |= {
-        "type": "category",
-        "categoryorder": "array",
-        "categoryarray": [_text(level) for level in chart.levels],
-    }
+    if numbers is None:
+        layout["xaxis"] |= {"type": "category", "categoryorder": "array", "categoryarray": texts}
+    else:
+        layout["xaxis"] |= {"type": "log" if chart.is_logarithmic else "linear"}
+        layout["xaxis"] |= _ticks(numbers, texts)
     layout["yaxis"]["rangemode"] = "tozero"
     return traces, layout
 
@@ -196,60 +181,33 @@ def ledger(chart: LedgerData, colors: Mapping[str, str]) -> Drawn:
     traces: list[Json] = []
     for number, (part, column) in enumerate(joules.items()):
         spent_j = column.to_numpy(dtype=np.float64)
+        shares = [
+            each / sum_j if sum_j else None for each, sum_j in zip(spent_j, sums_j, strict=True)
+        ]
+        patterns, name = arm_styles.PLOTLY_PATTERNS, _text(chart.labels[str(part)])
         traces.append(
             {
-                "type": "bar",
-                "orientation": "h",
-                "name": _text(chart.labels[str(part)]),
+                "name": name,
                 "meta": {"role": "part"},
                 # Numbers, and not names: two long names may be shortened to the same.
                 "y": list(range(len(arms))),
                 "x": _numbers(spent_j / chart.x.scale),
                 "customdata": [
-                    [
-                        _text(str(arm)),
-                        units.text(float(part_j), "joules"),
-                        quantities.percent(float(part_j / sum_j) if sum_j else None),
-                    ]
-                    for arm, part_j, sum_j in zip(joules.index, spent_j, sums_j, strict=True)
+                    [_text(str(arm)), units.text(part_j, "joules"), quantities.percent(share)]
+                    for arm, part_j, share in zip(joules.index, spent_j, shares, strict=True)
                 ],
                 "marker": {
                     "color": f"@{colors[str(part)]}",
-                    "line": {"color": "@paper", "width": 0.5},
-                    "pattern": {
-                        "shape": arm_styles.PLOTLY_PATTERNS[
-                            number % len(arm_styles.PLOTLY_PATTERNS)
-                        ],
-                        "fgcolor": "@paper",
-                        "fillmode": "overlay",
-                        "size": 7,
-                        "solidity": 0.2,
-                    },
+                    "pattern": {"shape": patterns[number % len(patterns)]},
                 },
-                "hovertemplate": f"%{{customdata[0]}}<br>{_text(chart.labels[str(part)])}:"
+                "hovertemplate": f"%{{customdata[0]}}<br>{name}:"
                 " %{customdata[1]}, %{customdata[2]}<extra></extra>",
             }
         )
-    layout = _layout(chart.x.title, "")
-    layout |= {"barmode": "stack", "bargap": 0.35}
+    layout = _layout(chart.x.title, "", y=_ticks(list(range(len(arms))), arms))
     layout["height"] = 190 + 46 * max(2, len(arms))
-    layout["yaxis"] |= {
-        "autorange": "reversed",
-        "tickmode": "array",
-        "tickvals": list(range(len(arms))),
-        "ticktext": arms,
-        "showgrid": False,
-    }
+    layout["yaxis"] |= {"autorange": "reversed", "showgrid": False}
     return traces, layout
-
-
-def ledger_colors(parts: Sequence[str]) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
-    """Return the names of the colours of all parts of ledgers, and their light and dark palette."""
-    colors = arm_styles.part_colors(parts)
-    names = {part: f"part{number}" for number, part in enumerate(parts)}
-    light = {names[part]: pair[0] for part, pair in colors.items()}
-    dark = {names[part]: pair[1] for part, pair in colors.items()}
-    return names, light, dark
 
 
 def _plane_mean(point: PlanePoint, look: ArmStyle, x_axis: Axis, y_axis: Axis) -> Json:
@@ -263,13 +221,12 @@ def _plane_mean(point: PlanePoint, look: ArmStyle, x_axis: Axis, y_axis: Axis) -
         y=_numbers([energies.center / y_axis.scale]),
         mode="markers",
         marker={
-            "color": f"@arm{look.number}",
-            "symbol": look.marker + ("" if point.is_complete else "-open"),
+            "symbol": _symbol(look, point.is_complete),
             "size": 13,
-            "line": {"width": 1 if point.is_complete else 2.5, "color": f"@arm{look.number}"},
+            "line": {"width": 1 if point.is_complete else 2.5},
         },
-        error_x=_error(times, x_axis.scale, look) if has_range else {},
-        error_y=_error(energies, y_axis.scale, look) if has_range else {},
+        error_x=_error(times, x_axis.scale) if has_range else {},
+        error_y=_error(energies, y_axis.scale) if has_range else {},
         hovertemplate=f"{_text(point.arm)}, {reached}<br>"
         + (
             f"{units.text(times.center, 'seconds')} [{units.text(times.low, 'seconds')},"
@@ -282,49 +239,46 @@ def _plane_mean(point: PlanePoint, look: ArmStyle, x_axis: Axis, y_axis: Axis) -
     )
 
 
-def _error(mean: Mean, scale: float, look: ArmStyle) -> Json:
-    return {
-        "type": "data",
-        "symmetric": False,
-        "array": _numbers([(mean.high - mean.center) / scale]),
-        "arrayminus": _numbers([(mean.center - mean.low) / scale]),
-        "color": f"@arm{look.number}",
-        "thickness": 1.5,
-        "width": 4,
-    }
+def _error(mean: Mean, scale: float) -> Json:
+    above, below = _numbers([(mean.high - mean.center) / scale, (mean.center - mean.low) / scale])
+    return {"array": [above], "arrayminus": [below]}
 
 
 def _at(x: Axis, y: Axis) -> str:
     return f"%{{x:.3~g}} {x.unit}, %{{y:.3~g}} {y.unit}<extra></extra>"
 
 
-def _hover(point: LevelCost, currency: str) -> list[str]:
+def _hover(point: LevelCost, metric: str) -> list[str]:
     cost = point.cost
-    ends = f" [{units.text(cost.low, currency)}, {units.text(cost.high, currency)}]"
+    ends = f" [{units.text(cost.low, metric)}, {units.text(cost.high, metric)}]"
     return [
-        units.text(cost.center, currency) + (ends if cost.num_seeds > 1 else ""),
+        units.text(cost.center, metric) + (ends if cost.num_seeds > 1 else ""),
         f"{point.num_reached} of {point.num_runs} runs reached it",
     ]
 
 
 def _trace(look: ArmStyle, role: str, **parts: Any) -> Json:
+    return {"meta": {"arm": look.number, "role": role}, **parts}
+
+
+def _symbol(look: ArmStyle, is_reached: bool) -> str:
+    return look.marker if is_reached else f"{look.marker}-open"
+
+
+def _path(role: str, points: Sequence[PlanePoint], x: Axis, y: Axis, *, mode: str) -> Json:
+    """Return a line through the means of points of the plane."""
     return {
-        "type": "scatter",
-        "meta": {"arm": look.number, "role": role},
-        "showlegend": False,
-        "legendgroup": f"arm{look.number}",
-        **parts,
+        "meta": {"role": role},
+        "mode": mode,
+        "x": _numbers([point.seconds.center / x.scale for point in points]),
+        "y": _numbers([point.joules.center / y.scale for point in points]),
     }
 
 
 def _mean(look: ArmStyle, arm: str, **parts: Any) -> Json:
     """Return the trace of an arm's means, which stands in the legend."""
     name = _text(units.shortened(arm, _MOST_LETTERS))
-    return _trace(look, "mean", name=name, showlegend=True, **parts)
-
-
-def _line(look: ArmStyle, width: float, **parts: str) -> Json:
-    return {"color": f"@arm{look.number}", "width": width, "dash": look.dash, **parts}
+    return _trace(look, "mean", name=name, **parts)
 
 
 def _band(
@@ -332,47 +286,18 @@ def _band(
 ) -> Iterator[Json]:
     """Yield the invisible lower edge of an area, and the upper one that fills down to it."""
     for edge, fill in ((low, "none"), (high, "tonexty")):
-        yield _trace(
-            look,
-            "band",
-            x=x,
-            y=edge,
-            mode="lines",
-            line={"width": 0, "shape": shape, "color": f"@arm{look.number}-band"},
-            fill=fill,
-            fillcolor=f"@arm{look.number}-band",
-            hoverinfo="skip",
-        )
+        yield _trace(look, "band", x=x, y=edge, line={"shape": shape}, fill=fill)
+
+
+def _ticks(places: Sequence[float], texts: Sequence[str]) -> Json:
+    return {"tickmode": "array", "tickvals": places, "ticktext": texts}
 
 
 def _layout(x_title: str, y_title: str, *, y: Json | None = None) -> Json:
-    axis = {
-        "gridcolor": "@line",
-        "linecolor": "@soft",
-        "zerolinecolor": "@line",
-        "tickcolor": "@soft",
-        "automargin": True,
-    }
-    return {
-        "paper_bgcolor": "@paper",
-        "plot_bgcolor": "@paper",
-        "font": {"color": "@ink", "size": 13, "family": "system-ui, sans-serif"},
-        "height": 460,
-        "margin": {"l": 8, "r": 12, "t": 34, "b": 8},
-        "hovermode": "closest",
-        "hoverlabel": {"bgcolor": "@paper", "font": {"color": "@ink"}, "align": "left"},
-        "legend": {
-            "orientation": "h",
-            "x": 0,
-            "y": -0.24,
-            "yanchor": "top",
-            "itemsizing": "trace",
-            "traceorder": "normal",
-        },
-        "modebar": {"color": "@soft", "activecolor": "@ink", "bgcolor": "@paper"},
-        "xaxis": {**axis, "title": {"text": _text(x_title), "standoff": 8}},
-        "yaxis": {**axis, "title": {"text": _text(y_title), "standoff": 8}, **(y or {})},
-    }
+    titles = {"xaxis": x_title, "yaxis": y_title}
+    layout: Json = {axis: {"title": {"text": _text(title)}} for axis, title in titles.items()}
+    layout["yaxis"] |= y or {}
+    return layout
 
 
 def _numbers(values: FloatArray | Sequence[float]) -> list[float]:

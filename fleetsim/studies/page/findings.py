@@ -5,58 +5,98 @@ The description of a chart says what it shows, not that it is a chart: it comes 
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import pandas as pd
 
 from fleetsim.report import quantities
 from fleetsim.studies.page import arm_costs, units
 from fleetsim.studies.page.arm_costs import Effects, PlanePoint
-from fleetsim.studies.study_tables import CURRENCIES, Currency, StudyHeader, StudyTables
+from fleetsim.studies.settings import Metric
+from fleetsim.studies.study_tables import METRICS, StudyHeader, StudyTables
 
 DONE = "done"
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Verdicts of one condition, target and currency."""
+    """Verdicts of one condition, target and metric."""
+
+    summary: str
+    """In a sweep without a baseline: the best level, and those that may be it; else empty."""
 
     condition: str
     target: str
-    currency: str
+    metric: str
     verdicts: tuple[tuple[str, str, str], ...]
     """Arm, kind and sentence."""
 
 
-def currencies_of(tables: StudyTables) -> tuple[Currency, ...]:
-    """Return the currencies of the costs, in their usual order."""
-    present = set(tables.costs["currency"])
-    return tuple(currency for currency in CURRENCIES if currency in present)
+def at(frame: pd.DataFrame, **place: str) -> pd.DataFrame:
+    """Return the rows with these values, such as those of a condition and a target."""
+    return frame[frame[list(place)].eq(pd.Series(place)).all(axis=1)]
 
 
-def main_currency(tables: StudyTables) -> Currency:
-    """Return the currency that the page opens with: joules, if there are any."""
-    present = currencies_of(tables)
+def metrics_of(tables: StudyTables) -> tuple[Metric, ...]:
+    """Return the metrics of the costs, in their usual order."""
+    present = set(tables.costs["metric"])
+    return tuple(metric for metric in METRICS if metric in present)
+
+
+def main_metric(tables: StudyTables, header: StudyHeader) -> Metric:
+    """Return the metric that charts open with: the primary one, else joules if there are any."""
+    present = metrics_of(tables)
+    if header.primary is not None:
+        return header.primary[1]
     return "joules" if "joules" in present or not present else present[0]
 
 
+def main_target(header: StudyHeader) -> str:
+    """Return the target that the page leads with: the primary one, else the last."""
+    return header.targets[-1] if header.primary is None else header.primary[0]
+
+
+def by_weight(header: StudyHeader) -> list[str]:
+    """Return all targets, the main one first, then the others from the last."""
+    main = main_target(header)
+    return [main, *(target for target in reversed(header.targets) if target != main)]
+
+
 def groups(tables: StudyTables, header: StudyHeader) -> tuple[list[Group], list[Group]]:
-    """Return the verdicts of the main target and currency, and the other ones."""
+    """Return the verdicts on the primary outcome, and the other ones.
+
+    Without a primary outcome the first are those on the main target, in all metrics.
+    """
     first: list[Group] = []
     others: list[Group] = []
-    main = (header.targets[-1], main_currency(tables))
-    keyed = dict(list(tables.verdicts.groupby(["target", "currency", "condition"], sort=False)))
-    for target in reversed(header.targets):
-        for currency in CURRENCIES:
-            for condition in header.conditions:
-                rows = keyed.get((target, currency, condition))
-                if rows is None:
-                    continue
-                order = {arm: number for number, arm in enumerate(header.arms)}
-                rows = rows.sort_values("arm", key=lambda arms: arms.map(order), kind="stable")
-                entries = zip(rows["arm"], rows["kind"], rows["sentence"], strict=True)
-                group = Group(condition, target, currency, tuple(entries))
-                (first if (target, currency) == main else others).append(group)
+    main = main_target(header)
+    keyed = dict(list(tables.verdicts.groupby(["target", "metric", "condition"], sort=False)))
+    order = {arm: number for number, arm in enumerate(header.arms)}
+    for target, metric, condition in product(by_weight(header), METRICS, header.conditions):
+        rows = keyed.get((target, metric, condition))
+        if rows is None:
+            continue
+        rows = rows.sort_values("arm", key=lambda arms: arms.map(order), kind="stable")
+        entries = zip(rows["arm"], rows["kind"], rows["sentence"], strict=True)
+        summary = _of_best(rows, target, metric) if header.baseline is None else ""
+        group = Group(summary, condition, target, metric, tuple(entries))
+        is_main = target == main if header.primary is None else header.primary == (target, metric)
+        (first if is_main else others).append(group)
     return first, others
+
+
+def _of_best(rows: pd.DataFrame, target: str, metric: str) -> str:
+    """Return which level is best, and which may be as good."""
+    best = rows["baseline"].iloc[0]
+    close = rows.loc[~rows["kind"].isin(["more", "one seed"]), "arm"].tolist()
+    if (rows["kind"] == "one seed").all():
+        return f"Fewest {metric} to {target}: {best}, of one seed."
+    if not close:
+        return f"Fewest {metric} to {target}: {best}; all other levels need significantly more."
+    return (
+        f"Fewest {metric} to {target}: {best}. Not significantly different from the best:"
+        f" {'; '.join(close)}."
+    )
 
 
 def notices(tables: StudyTables, header: StudyHeader) -> Iterator[tuple[str, str]]:
@@ -92,48 +132,40 @@ def of_condition(condition: str) -> str:
     return f", {condition}" if condition else ""
 
 
-def sentences(tables: StudyTables, condition: str, target: str, currencies: Sequence[str]) -> str:
-    """Return the verdicts of a condition and target in the given currencies as one text."""
-    rows = tables.verdicts
-    rows = rows[
-        (rows["condition"] == condition)
-        & (rows["target"] == target)
-        & rows["currency"].isin(currencies)
-    ]
-    return " ".join(rows["sentence"]) or f"No verdict to {target}."
+def sentences(tables: StudyTables, condition: str, target: str, metrics: Sequence[str]) -> str:
+    """Return the verdicts of a condition and target in the given metrics as one text."""
+    rows = at(tables.verdicts, condition=condition, target=target)
+    return (
+        " ".join(rows.loc[rows["metric"].isin(metrics), "sentence"]) or f"No verdict to {target}."
+    )
 
 
 def of_plane(points: Sequence[PlanePoint], target: str) -> str:
     """Describe the time-energy plane by its Pareto front."""
     if not points:
         return f"No run has costs to {target}."
-    front = arm_costs.front(points)
-    words = [
+    front = [
         f"{point.arm} at {units.text(point.seconds.center, 'seconds')} and"
         f" {units.text(point.joules.center, 'joules')}"
-        for point in front
+        for point in arm_costs.front(points)
     ]
     open_arms = [point.arm for point in points if not point.is_complete]
-    front_text = (
-        f"Pareto front to {target}: {'; '.join(words)}."
-        if front
-        else f"No arm reached {target} in all seeds, so there is no Pareto front."
-    )
-    if front and open_arms:
-        front_text += f" Not in all seeds reached by {', '.join(open_arms)}."
-    return front_text
+    if not front:
+        return f"No arm reached {target} in all seeds, so there is no Pareto front."
+    others = f" Not in all seeds reached by {', '.join(open_arms)}." if open_arms else ""
+    return f"Pareto front to {target}: {'; '.join(front)}.{others}"
 
 
-def of_effect(effects: Effects, key: str, target: str, currency: Currency) -> str:
+def of_effect(effects: Effects, key: str, target: str, metric: Metric) -> str:
     """Describe the effect of a varied key by the costs at its levels."""
     parts = []
     for arm, points in effects.items():
-        at = (f"{units.text(point.cost.center, currency)} at {point.level}" for point in points)
+        at = (f"{units.text(point.cost.center, metric)} at {point.level}" for point in points)
         parts.append(f"{arm} {', '.join(at)}")
-    return f"{currency.capitalize()} to {target} by {key}: {'; '.join(parts) or 'no costs'}."
+    return f"{metric.capitalize()} to {target} by {key}: {'; '.join(parts) or 'no costs'}."
 
 
-def of_ledger(joules: pd.DataFrame, by: str) -> str:
+def of_ledger(joules: pd.DataFrame, target: str, by: str) -> str:
     """Describe mean ledgers by the sum and the largest part of each arm."""
     parts = []
     for arm, row in joules.iterrows():
@@ -141,7 +173,7 @@ def of_ledger(joules: pd.DataFrame, by: str) -> str:
         if total_j > 0.0:
             part = quantities.percent(float(row.max()) / total_j)
             parts.append(f"{arm} {units.text(total_j, 'joules')}, {part} of it {row.idxmax()}")
-    return f"Mean joules of a run by {by}: {'; '.join(parts) or 'none'}."
+    return f"Mean joules to {target} by {by}: {'; '.join(parts) or 'none'}."
 
 
 def _named(run: Mapping[Hashable, object]) -> str:

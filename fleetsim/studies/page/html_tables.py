@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -34,8 +34,9 @@ class TableCell:
         return "nan" if math.isnan(self.value) else repr(float(self.value))
 
 
-Row = dict[str, Any]
-Cells = Mapping[str, Callable[[Row], TableCell]]
+Row = dict[Hashable, Any]
+Cell = Callable[[Row], TableCell]
+Cells = Mapping[str, Cell]
 """Cells of a row by column."""
 Choices = tuple[tuple[str, tuple[str, ...]], ...]
 
@@ -55,43 +56,44 @@ class SortableTable:
 def verdicts(tables: StudyTables, header: StudyHeader) -> SortableTable:
     """Return the table of verdicts."""
     cells: Cells = {
-        **_place("arm", "condition", "target", "currency"),
+        **_place("arm", "condition", "target", "metric"),
         "verdict": lambda row: TableCell(row["kind"], kind=row["kind"]),
         "ratio": _shown("ratio", ratio),
-        "95 % t interval": lambda row: _number(row["low"], interval(row["low"], row["high"])),
-        "95 % BCa interval": lambda row: _number(
-            row["bca_low"], interval(row["bca_low"], row["bca_high"])
-        ),
-        "p (t, Holm)": _shown("p_holm", units.p_text),
+        "95 % t interval": _interval("low", "high"),
+        "95 % BCa interval": _interval("bca_low", "bca_high"),
+        "p (t, Holm)" if header.baseline else "p (t, adjusted)": _shown("p_holm", units.p_text),
+        "equal within": _shown("equal_within", quantities.percent),
         "p (t)": _shown("p_t", units.p_text),
         "p (Wilcoxon)": _shown("p_wilcoxon", units.p_text),
         "p (sign)": _shown("p_sign", units.p_text),
-        "reached": lambda row: _reached(row, "num_reached", "num_pairs"),
-        "baseline reached": lambda row: _reached(row, "num_baseline_reached", "num_pairs"),
+        "reached": _reached("num_reached", "num_pairs"),
+        "baseline reached": _reached("num_baseline_reached", "num_pairs"),
         "more seeds": _shown("num_more_seeds", _count),
     }
+    if header.baseline is None:
+        reference = "the best level of each target and metric", "one-sided, times their number,"
+    else:
+        reference = header.baseline, "adjusted by Holm's method"
     caption = (
-        f"Costs of each arm as a multiple of those of {header.baseline}, paired by seed."
-        " p-values adjusted by Holm's method decide. More seeds: how many further ones would"
-        " settle it."
-    )
+        "Costs of each arm as a multiple of those of {}, paired by seed. p-values {} decide."
+        " Equal within: margin of two one-sided tests. More seeds: further ones with which the test"
+        " has a power of 0.8 (power analysis)."
+    ).format(*reference)
     choices = _choices(header, tables)
-    return _table("verdicts", caption, cells, _ordered(tables.verdicts, header), header, choices)
+    return _table("verdicts", caption, cells, tables.verdicts, header, choices)
 
 
 def summaries(tables: StudyTables, header: StudyHeader) -> SortableTable:
     """Return the table of costs over seeds."""
     cells: Cells = {
-        **_place("arm", "condition", "target", "currency"),
-        "reached": lambda row: _reached(row, "num_reached", "num_seeds"),
-        "mean": lambda row: _cost(row, "mean"),
-        "standard deviation": lambda row: _cost(row, "std"),
-        "median": lambda row: _cost(
-            row, "median", bound=">= " if row.get("is_median_bound") is True else ""
-        ),
-        "least": lambda row: _cost(row, "least"),
-        "most": lambda row: _cost(row, "most"),
-        "restricted mean": lambda row: _cost(row, "restricted_mean"),
+        **_place("arm", "condition", "target", "metric"),
+        "reached": _reached("num_reached", "num_seeds"),
+        "mean": _cost("mean"),
+        "standard deviation": _cost("std"),
+        "median": _cost("median", bound="is_median_bound"),
+        "least": _cost("least"),
+        "most": _cost("most"),
+        "restricted mean": _cost("restricted_mean"),
     }
     caption = (
         "Costs until the target was reached, over seeds. A statistic that runs without the"
@@ -99,7 +101,7 @@ def summaries(tables: StudyTables, header: StudyHeader) -> SortableTable:
         " when they ended."
     )
     choices = _choices(header, tables)
-    return _table("summaries", caption, cells, _ordered(tables.summaries, header), header, choices)
+    return _table("summaries", caption, cells, tables.summaries, header, choices)
 
 
 def runs(tables: StudyTables, header: StudyHeader, folder: Path) -> SortableTable:
@@ -109,8 +111,8 @@ def runs(tables: StudyTables, header: StudyHeader, folder: Path) -> SortableTabl
         "seed": lambda row: TableCell(str(row["seed"]), float(row["seed"])),
         "status": lambda row: TableCell(row["status"], kind=row["status"]),
         "rounds": _shown("rounds", _count),
-        "virtual time": _shown("virtual_s", partial(units.text, currency="seconds")),
-        "energy": _shown("energy_j", partial(units.text, currency="joules")),
+        "virtual time": _shown("virtual_s", partial(units.text, metric="seconds")),
+        "energy": _shown("energy_j", partial(units.text, metric="joules")),
         "final accuracy": _shown("final_accuracy", quantities.percent),
         "platform": lambda row: TableCell(_text(row["platform"]) or quantities.NOTHING),
         "folder": lambda row: _folder_cell(_text(row["folder"]), folder),
@@ -121,7 +123,7 @@ def runs(tables: StudyTables, header: StudyHeader, folder: Path) -> SortableTabl
     )
     statuses = ("status", ("done", "failed", "damaged", "missing"))
     choices = (("condition", header.conditions), statuses)
-    return _table("runs", caption, cells, _ordered(tables.runs, header), header, choices)
+    return _table("runs", caption, cells, tables.runs, header, choices)
 
 
 def ratio(value: float) -> str:
@@ -161,36 +163,28 @@ def link_to(target: str, folder: Path) -> str | None:
     return address if address.startswith("..") else f"./{address}"
 
 
-def _ordered(frame: pd.DataFrame, header: StudyHeader) -> list[Row]:
-    ranked = frame.assign(
-        _condition=frame["condition"].map(_ranks(header.conditions)),
-        _arm=frame["arm"].map(_ranks(header.arms)),
-        _target=frame["target"].map(_ranks(header.targets)) if "target" in frame else 0,
-    )
-    keys = ["_target", "_condition", "_arm"]
-    ranked = ranked.sort_values(keys, kind="stable").drop(columns=keys)
-    return [{str(key): value for key, value in row.items()} for row in ranked.to_dict("records")]
-
-
-def _ranks(names: Sequence[str]) -> dict[str, int]:
-    return {name: number for number, name in enumerate(names)}
-
-
 def _table(
     name: str,
     caption: str,
     cells: Cells,
-    rows: Iterable[Row],
+    frame: pd.DataFrame,
     header: StudyHeader,
     choices: Choices,
 ) -> SortableTable:
     """Return a table without a column of conditions if there is one, or choices of one value."""
     columns = tuple(one for one in cells if one != "condition" or len(header.conditions) > 1)
+    orders = {"target": header.targets, "condition": header.conditions, "arm": header.arms}
+    ranks = {
+        column: {each: number for number, each in enumerate(order)}
+        for column, order in orders.items()
+        if column in frame
+    }
+    ranked = frame.sort_values(list(ranks), key=lambda column: column.map(ranks[str(column.name)]))
     return SortableTable(
         name,
         caption,
         columns,
-        tuple(tuple(cells[column](row) for column in columns) for row in rows),
+        tuple(tuple(cells[one](row) for one in columns) for row in ranked.to_dict("records")),
         tuple((column, values) for column, values in choices if len(values) > 1),
     )
 
@@ -202,15 +196,23 @@ def _place(*columns: str) -> Cells:
     return {column: partial(cell, column=column) for column in columns}
 
 
-def _reached(row: Row, reached: str, of: str) -> TableCell:
-    return TableCell(f"{row[reached]} of {row[of]}", float(row[reached]))
+def _reached(reached: str, of: str) -> Cell:
+    return lambda row: TableCell(f"{row[reached]} of {row[of]}", float(row[reached]))
 
 
-def _cost(row: Row, statistic: str, *, bound: str = "") -> TableCell:
-    return _number(row[statistic], bound + units.text(row[statistic], row["currency"]))
+def _interval(low: str, high: str) -> Cell:
+    return lambda row: _number(row[low], interval(row[low], row[high]))
 
 
-def _shown(column: str, text: Callable[[float], str]) -> Callable[[Row], TableCell]:
+def _cost(statistic: str, *, bound: str = "") -> Cell:
+    def cell(row: Row) -> TableCell:
+        words = units.text(row[statistic], row["metric"])
+        return _number(row[statistic], f">= {words}" if row.get(bound) is True else words)
+
+    return cell
+
+
+def _shown(column: str, text: Callable[[float], str]) -> Cell:
     return lambda row: _number(row[column], text(_float(row[column])))
 
 
@@ -218,7 +220,7 @@ def _choices(header: StudyHeader, tables: StudyTables) -> Choices:
     return (
         ("condition", header.conditions),
         ("target", header.targets),
-        ("currency", findings.currencies_of(tables)),
+        ("metric", findings.metrics_of(tables)),
     )
 
 

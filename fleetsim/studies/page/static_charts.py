@@ -1,6 +1,7 @@
-"""Static charts of a study: files for a paper, one column wide, with type of 8 points.
+"""Static charts of a study: files for a paper, with type of 8 points at any width.
 
-The legend lies below the axes, never on the data.
+The legend lies below the axes. Arms differ by dash and marker, parts of bars by hatch, also without
+colours. An axis that is logarithmic or does not begin at zero says so.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,8 +15,9 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from fleetsim.record import atomic_files
+from fleetsim.report import quantities
 from fleetsim.report.figures import style
-from fleetsim.studies.page import arm_costs, arm_styles, units
+from fleetsim.studies.page import accuracy_curves, arm_costs, arm_styles, forest, units
 from fleetsim.studies.page.arm_styles import ArmStyle
 from fleetsim.studies.page.chart_data import (
     AccuracyData,
@@ -25,24 +27,28 @@ from fleetsim.studies.page.chart_data import (
     PlaneData,
     slug,
 )
+from fleetsim.studies.page.forest import Forest
 from fleetsim.studies.page.intervals import Mean
 
-WIDTH_IN = 3.3
-"""Width of a column of a paper."""
+WIDTH_IN = 3.5
+"""Width of a column of a paper; two have 7 in."""
 TYPE_PT = 8
 _HEIGHT_IN = 2.5
 _MOST_LETTERS = 22
+_BAND: dict[str, Any] = {"alpha": 0.16, "linewidth": 0}
 _WIDE_RATIO = 8.0
 """Costs that differ by more than this are drawn on logarithmic axes."""
 
 
 def save(
-    every: Iterable[ChartData],
+    every: Iterable[ChartData | Forest],
     looks: Mapping[str, ArmStyle],
     folder: Path,
     formats: Iterable[str],
     *,
     hint: str,
+    dpi: int = style.PRINT_DPI,
+    width_in: float = WIDTH_IN,
 ) -> list[str]:
     """Write a file for each chart and format; return the names without their suffix."""
     stems: list[str] = []
@@ -52,28 +58,34 @@ def save(
         if stem in stems:
             stem = f"{stem}-{len(stems)}"
         stems.append(stem)
-        encoded = style.encode(draw(chart, looks), formats)
+        encoded = style.encode(draw(chart, looks, width_in), formats, dpi=dpi)
         for suffix, data in encoded.items():
             atomic_files.write(folder / f"{stem}.{suffix}", data, hint=hint)
     return stems
 
 
-def stem_of(chart: ChartData) -> str:
+def stem_of(chart: ChartData | Forest) -> str:
     """Return the name of a chart's files."""
     names = {
         AccuracyData: ("accuracy", "against", "condition"),
         PlaneData: ("plane", "target", "condition"),
-        EffectData: ("effect", "key", "currency", "target"),
-        LedgerData: ("ledger", "by", "condition"),
+        EffectData: ("effect", "key", "metric", "target"),
+        LedgerData: ("ledger", "by", "target", "condition"),
     }
+    if isinstance(chart, Forest):
+        return slug("forest", chart.condition)
     kind, *chosen = names[type(chart)]
     return slug(kind, *(chart.choice[name] for name in chosen))
 
 
 @style.house_style()
-def draw(chart: ChartData, looks: Mapping[str, ArmStyle]) -> Figure:
-    """Draw a figure of one column."""
-    figure = style.ShownFigure(figsize=(WIDTH_IN, _HEIGHT_IN), layout="constrained")
+def draw(
+    chart: ChartData | Forest, looks: Mapping[str, ArmStyle], width_in: float = WIDTH_IN
+) -> Figure:
+    """Draw a figure of one column, or of another width."""
+    if isinstance(chart, Forest):
+        return forest.draw(chart)
+    figure = style.new_figure(width_in, _HEIGHT_IN)
     figure.get_layout_engine().set(w_pad=0.04, h_pad=0.03)  # type: ignore[union-attr, call-arg]
     axes = figure.subplots()
     match chart:
@@ -103,23 +115,23 @@ def _accuracy(axes: Axes, chart: AccuracyData, looks: Mapping[str, ArmStyle]) ->
         look = looks[curve.arm]
         x = curve.x / chart.x.scale
         if len(curve.seeds) > 1:
-            axes.fill_between(
-                x, curve.low, curve.high, step="post", color=look.light, alpha=0.16, linewidth=0
-            )
-        handles += axes.step(
-            x,
-            curve.mean,
-            where="post",
-            color=look.light,
-            linestyle=look.line_style,
-            linewidth=1.2,
-            label=_name(curve.arm),
-        )
-    if chart.is_early:
-        axes.set_xscale("log")
-        _plain_ticks(axes, "x")
+            axes.fill_between(x, curve.low, curve.high, step="post", color=look.light, **_BAND)
+        every = (0.03 * (look.number % 6), 0.18)  # markers beside those of equal curves
+        line = _line(look, curve.arm, markersize=3.5, markevery=every)
+        handles += axes.step(x, curve.mean, where="post", **line)
+    if chart.targets:
+        for target in chart.targets:
+            at_target = axes.axhline(target, color=style.DARK_GREY, linewidth=0.8, zorder=1)
+        at_target.set_label(f"target {', '.join(map(quantities.target, chart.targets))}")
+        handles.append(at_target)
     axes.set_xlabel(chart.x.title)
     axes.set_ylabel("accuracy")
+    if chart.is_early:
+        _logarithmic(axes, "x")
+    begin = accuracy_curves.zoomed_from(chart.curves, chart.targets, is_log=chart.is_early)
+    if begin > 0.0:
+        axes.set_ylim(bottom=begin)
+        axes.set_ylabel(f"accuracy (axis from {quantities.target(begin)})")
     style.in_percent(axes, "y")
     return handles
 
@@ -141,24 +153,27 @@ def _plane(axes: Axes, chart: PlaneData, looks: Mapping[str, ArmStyle]) -> list[
                 markerfacecolor=look.light if seed.is_reached else "none",
             )
         has_range = len(point.seeds) > 1
-        container = axes.errorbar(
+        shown: dict[str, Any] = {
+            "color": look.light,
+            "marker": look.point,
+            "linestyle": "none",
+            "markerfacecolor": look.light if point.is_complete else "white",
+            "label": _name(point.arm),
+        }
+        axes.errorbar(
             point.seconds.center / x,
             point.joules.center / y,
             xerr=_error(point.seconds, x) if has_range else None,
             yerr=_error(point.joules, y) if has_range else None,
-            fmt=look.point,
-            color=look.light,
-            markerfacecolor=look.light if point.is_complete else "white",
             markersize=5.5,
             elinewidth=0.8,
             capsize=1.5,
-            label=_name(point.arm),
+            **shown,
         )
-        handles.append(
-            Line2D([], [], color=look.light, marker=look.point, linestyle="none", markersize=5,
-                   markerfacecolor=look.light if point.is_complete else "white",
-                   label=container.get_label())
-        )  # fmt: skip
+        handles.append(Line2D([], [], markersize=5, **shown))
+    if chart.is_joined:
+        means = [(p.seconds.center / x, p.joules.center / y) for p in chart.points]
+        axes.plot(*zip(*means, strict=True), color="#999999", linewidth=0.8, zorder=0)
     if len(front) > 1:
         handles += axes.step(
             *zip(*front, strict=True),
@@ -170,48 +185,40 @@ def _plane(axes: Axes, chart: PlaneData, looks: Mapping[str, ArmStyle]) -> list[
             zorder=1,
         )
     costs = [(seed.seconds, seed.joules) for point in chart.points for seed in point.seeds]
-    for which, values in zip("xy", zip(*costs, strict=True), strict=False):
-        if max(values) > _WIDE_RATIO * min(values):
-            (axes.set_xscale if which == "x" else axes.set_yscale)("log")
-            _plain_ticks(axes, which)
     axes.set_xlabel(chart.x.title)
     axes.set_ylabel(chart.y.title)
+    for which, values in zip("xy", zip(*costs, strict=True), strict=False):
+        if max(values) > _WIDE_RATIO * min(values):
+            _logarithmic(axes, which)
     return handles
 
 
 def _effect(axes: Axes, chart: EffectData, looks: Mapping[str, ArmStyle]) -> list[Any]:
     handles: list[Any] = []
-    place = {level: number for number, level in enumerate(chart.levels)}
+    place = dict(zip(chart.levels, chart.numbers or range(len(chart.levels)), strict=True))
     scale = chart.y.scale
     for arm, points in chart.effects.items():
         look = looks[arm]
         x = [place[point.level] for point in points]
-        axes.fill_between(
-            x,
-            [point.cost.low / scale for point in points],
-            [point.cost.high / scale for point in points],
-            color=look.light,
-            alpha=0.16,
-            linewidth=0,
-        )
-        handles += axes.plot(
-            x,
-            [point.cost.center / scale for point in points],
-            marker=look.point,
-            color=look.light,
-            linestyle=look.line_style,
-            linewidth=1.2,
-            markersize=4,
-            label=_name(arm),
-        )
+        costs = [(point.cost.low, point.cost.center, point.cost.high) for point in points]
+        low, center, high = np.transpose(costs) / scale
+        axes.fill_between(x, low, high, color=look.light, **_BAND)
+        handles += axes.plot(x, center, **_line(look, arm, markersize=4))
         for at, point in zip(x, points, strict=True):
             if point.num_reached < point.num_runs:
                 axes.plot(at, point.cost.center / scale, look.point, color=look.light,
                           markerfacecolor="white", markersize=4)  # fmt: skip
-    axes.set_xticks(range(len(chart.levels)), [_name(level) for level in chart.levels])
-    axes.set_ylim(bottom=0.0)
+    if chart.is_logarithmic:
+        axes.set_xscale("log")
+        axes.minorticks_off()
+    axes.set_xticks(list(place.values()), [_name(level) for level in chart.levels])
     axes.set_xlabel(chart.choice["key"])
     axes.set_ylabel(chart.y.title)
+    centers = [point.cost.center for points in chart.effects.values() for point in points]
+    if max(centers, default=0.0) > _WIDE_RATIO * min(centers, default=0.0):
+        _logarithmic(axes, "y")
+    else:
+        axes.set_ylim(bottom=0.0)
     return handles
 
 
@@ -246,13 +253,20 @@ def _ledger(axes: Axes, chart: LedgerData) -> list[Any]:
     return handles
 
 
+def _line(look: ArmStyle, arm: str, **parts: Any) -> dict[str, Any]:
+    line = {"color": look.light, "linestyle": look.line_style, "linewidth": 1.2}
+    return {**line, "marker": look.point, "label": _name(arm), **parts}
+
+
 def _error(mean: Mean, scale: float) -> list[list[float]]:
     return [[(mean.center - mean.low) / scale], [(mean.high - mean.center) / scale]]
 
 
-def _plain_ticks(axes: Axes, which: str) -> None:
-    """Label 1, 2 and 5 of each decade as plain numbers."""
+def _logarithmic(axes: Axes, which: str) -> None:
+    """Make an axis logarithmic, and say so; label 1, 2 and 5 of each decade as plain numbers."""
     axis = axes.xaxis if which == "x" else axes.yaxis
+    axes.set(**{f"{which}scale": "log"})
+    axis.set_label_text(f"{axis.get_label_text()}, log scale")
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=8))
     axis.set_major_formatter(StrMethodFormatter("{x:,.6g}"))
     axis.set_minor_formatter(NullFormatter())
@@ -268,7 +282,8 @@ def _legend(figure: Figure, handles: list[Any]) -> None:
         return
     longest = max(len(str(handle.get_label())) for handle in handles)
     # 8-point type is about 0.06 in wide; a sample of the line takes 0.35 in.
-    num_columns = max(1, min(len(handles), int(WIDTH_IN / (0.38 + 0.062 * longest))))
+    num_columns = int(figure.get_figwidth() / (0.38 + 0.062 * longest))
+    num_columns = max(1, min(len(handles), num_columns))
     num_rows = -(-len(handles) // num_columns)
     figure.set_figheight(_HEIGHT_IN + 0.15 * (num_rows - 1))
     figure.legend(

@@ -8,6 +8,8 @@
   const choices = study.choices;
   const hidden = new Set();
   let showsSeeds = false;
+  let isPrinted = false;
+  const PRINTED_PX = 640; // fits A4 and Letter
   const each = (selector, act, from = document) => from.querySelectorAll(selector).forEach(act);
   const config = {
     responsive: true,
@@ -15,6 +17,87 @@
     // All buttons by name: those of later versions might send something.
     modeBarButtons: [["zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]],
   };
+
+  // What all charts look like, below what each of them has of its own.
+  const AXIS = {
+    gridcolor: "@line",
+    linecolor: "@soft",
+    zerolinecolor: "@line",
+    tickcolor: "@soft",
+    automargin: true,
+    title: { standoff: 8 },
+  };
+  const LAYOUT = {
+    paper_bgcolor: "@paper",
+    plot_bgcolor: "@paper",
+    font: { color: "@ink", size: 13, family: "system-ui, sans-serif" },
+    height: 460,
+    margin: { l: 8, r: 12, t: 34, b: 8 },
+    hovermode: "closest",
+    hoverlabel: { bgcolor: "@paper", font: { color: "@ink" }, align: "left" },
+    legend: { orientation: "h", x: 0, y: -0.24, yanchor: "top", itemsizing: "trace", traceorder: "normal" },
+    modebar: { color: "@soft", activecolor: "@ink", bgcolor: "@paper" },
+    barmode: "stack",
+    bargap: 0.35,
+    xaxis: AXIS,
+    yaxis: AXIS,
+  };
+  // A line at a target.
+  const SHAPE = {
+    type: "line", layer: "below", xref: "paper", x0: 0, x1: 1,
+    line: { color: "@soft", width: 1.2 },
+    label: { textposition: "start", font: { color: "@soft", size: 11 } },
+  };
+  const ERROR = { type: "data", symmetric: false, thickness: 1.5, width: 4 };
+  const LINE = { type: "scatter", showlegend: false, mode: "lines" };
+  const TRACES = {
+    band: { ...LINE, line: { width: 0 }, hoverinfo: "skip" },
+    seed: { ...LINE, line: { width: 1, shape: "hv" } },
+    order: { ...LINE, hoverinfo: "skip", line: { color: "@soft", width: 1 } },
+    front: {
+      ...LINE, name: "Pareto front", showlegend: true, hoverinfo: "skip",
+      marker: { size: 18, symbol: "circle-open", color: "@soft" },
+      line: { color: "@soft", width: 1.5, dash: "dot", shape: "hv" },
+    },
+    point: { ...LINE, mode: "markers", marker: { size: 7 } },
+    mean: { ...LINE, showlegend: true },
+    part: {
+      type: "bar", orientation: "h",
+      marker: {
+        line: { color: "@paper", width: 0.5 },
+        pattern: { fgcolor: "@paper", fillmode: "overlay", size: 7, solidity: 0.2 },
+      },
+    },
+  };
+
+  // Objects are joined key by key; any other value of a chart replaces the shared one.
+  function joined(shared, own) {
+    const isObject = (value) => value !== null && typeof value === "object" && !Array.isArray(value);
+    if (!isObject(shared) || !isObject(own)) return own === undefined ? shared : own;
+    const keys = Object.keys({ ...shared, ...own });
+    return Object.fromEntries(keys.map((key) => [key, joined(shared[key], own[key])]));
+  }
+
+  function completed(variant) {
+    const layout = joined(LAYOUT, variant.layout);
+    if (layout.shapes) layout.shapes = layout.shapes.map((shape) => joined(SHAPE, shape));
+    const traces = variant.traces.map((trace) => {
+      const whole = joined(TRACES[trace.meta.role], trace);
+      const arm = `arm${trace.meta.arm}`;
+      if (trace.meta.arm !== undefined) {
+        const color = `@${arm}${{ band: "-band", seed: "-pale", point: "-pale" }[trace.meta.role] || ""}`;
+        Object.assign(whole, { legendgroup: arm, fillcolor: color });
+        whole.line = { ...whole.line, color };
+        whole.marker = joined({ color, line: { color } }, whole.marker);
+      }
+      for (const error of ["error_x", "error_y"]) {
+        if (whole[error] && whole[error].array) whole[error] = joined({ ...ERROR, color: `@${arm}` }, whole[error]);
+      }
+      return whole;
+    });
+    return { ...variant, layout, traces };
+  }
+  for (const name of Object.keys(study.charts)) study.charts[name] = study.charts[name].map(completed);
 
   // "@arm0" becomes the colour of that name in the present scheme.
   function colored(value, palette) {
@@ -73,7 +156,7 @@
     }
 
     draw() {
-      const palette = study.palettes[dark.matches ? "dark" : "light"];
+      const palette = study.palettes[dark.matches && !isPrinted ? "dark" : "light"];
       const variant = this.variant();
       const layout = colored(variant.layout, palette);
       for (const [axis, isLog] of Object.entries(this.log)) {
@@ -84,7 +167,8 @@
           delete layout[axis].rangemode;
         }
       }
-      if (this.plot.clientWidth < 600) layout.font.size = 12;
+      if (isPrinted) layout.width = PRINTED_PX;
+      else if (this.plot.clientWidth < 600) layout.font.size = 12;
       const traces = variant.traces.map((trace) => ({
         ...colored(trace, palette),
         visible: visibilityOf(trace),
@@ -99,7 +183,17 @@
       if (isNew) this.listen();
     }
 
+    // A legend of many rows makes a chart higher: it would push its axes together until it covers them.
+    fit() {
+      const legend = this.plot.querySelector(".legend");
+      const more = Math.max(0, Math.round(legend ? legend.getBBox().height : 0) - 30);
+      const height = this.variant().layout.height + more;
+      if (Math.abs(height - this.plot._fullLayout.height) > 1) plotly.relayout(this.plot, { height });
+    }
+
     listen() {
+      this.fit();
+      this.plot.on("plotly_afterplot", () => this.fit());
       const armOf = (event) => event.data[event.curveNumber].meta.arm;
       this.plot.on("plotly_legendclick", (event) => {
         const arm = armOf(event);
@@ -280,6 +374,15 @@
     });
   });
   dark.addEventListener("change", drawAll);
+  // Paper is white and has a width of its own, and a fold cannot be opened on it.
+  const folds = document.querySelectorAll("details:not([open])");
+  [["beforeprint", true], ["afterprint", false]].forEach(([name, isNow]) => {
+    window.addEventListener(name, () => {
+      isPrinted = isNow;
+      folds.forEach((fold) => { fold.open = isNow; });
+      drawAll();
+    });
+  });
   drawAll();
   document.documentElement.dataset.drawn = "true";
 })();

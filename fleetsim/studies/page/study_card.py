@@ -8,8 +8,8 @@ from fleetsim.report.markup import Table
 from fleetsim.studies.page import arm_styles, chart_data, findings, html_tables, static_charts
 from fleetsim.studies.study_tables import StudyHeader, StudyTables
 
-_COLUMNS = ("arm", "condition", "target", "currency", "reached", "mean", "least", "most")
-_CURRENCIES = ("seconds", "joules")
+_COLUMNS = ("arm", "condition", "target", "metric", "reached", "mean", "least", "most")
+_METRICS = ("seconds", "joules")
 _WIDTH = 400
 _MOST_ROWS = 24
 _MOST_SENTENCES = 12
@@ -23,7 +23,8 @@ def html(tables: StudyTables, header: StudyHeader) -> str:
         chart = next(
             each
             for each in chart_data.planes(tables, header)
-            if each.choice == {"condition": header.conditions[0], "target": header.targets[-1]}
+            if each.choice
+            == {"condition": header.conditions[0], "target": findings.main_target(header)}
         )
         figure = static_charts.draw(chart, arm_styles.of_arms(header.arms))
         png, description = style.encode(figure, ["png"])["png"], chart.finding
@@ -39,11 +40,12 @@ def html(tables: StudyTables, header: StudyHeader) -> str:
 
 
 def _notices(tables: StudyTables, header: StudyHeader) -> Iterator[str]:
-    """Yield what limits the findings, then the verdicts on the main target and currency."""
+    """Yield what limits the findings, then the verdicts on the main target and metric."""
     for heading, words in findings.notices(tables, header):
         yield f"{heading} {words}"
     groups, _ = findings.groups(tables, header)
-    lines = [
+    lines = [group.summary for group in groups if group.summary]
+    lines += [
         f"{group.condition}: {sentence}" if group.condition else sentence
         for group in groups
         for _, _, sentence in group.verdicts
@@ -57,11 +59,11 @@ def _costs(tables: StudyTables, header: StudyHeader) -> Table:
     """Return seconds and joules to the last target, as the page of the study shows them."""
     whole = html_tables.summaries(tables, header)
     places = [whole.columns.index(name) for name in _COLUMNS if name in whole.columns]
-    target, currency = whole.columns.index("target"), whole.columns.index("currency")
+    target, metric = whole.columns.index("target"), whole.columns.index("metric")
     rows = [
         tuple(row[place].text for place in places)
         for row in whole.rows
-        if row[target].text == header.targets[-1] and row[currency].text in _CURRENCIES
+        if row[target].text == findings.main_target(header) and row[metric].text in _METRICS
     ]
     if len(rows) > _MOST_ROWS:
         more = f"... and {len(rows) - _MOST_ROWS} more"

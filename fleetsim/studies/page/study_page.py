@@ -9,19 +9,22 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib import resources
+from itertools import starmap
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from markupsafe import Markup
 
 from fleetsim.errors import DataError
 from fleetsim.record import atomic_files
 from fleetsim.report import markup
+from fleetsim.report.figures import style
 from fleetsim.studies.page import (
     arm_styles,
     chart_data,
     charts,
     findings,
+    forest,
     html_tables,
     latex_tables,
     static_charts,
@@ -36,21 +39,6 @@ LATEX = "latex"
 
 _EMPTY_STYLE = ""
 """Plotly adds a style without text, and fills it by rules, which need no permission."""
-_TITLES = {
-    "accuracy": "Accuracy",
-    "plane": "Time and energy to the target",
-    "effect": "Effect of what is varied",
-    "ledger": "Where the joules went",
-}
-_CHOICES = {
-    "condition": "condition",
-    "against": "over",
-    "target": "target",
-    "currency": "cost in",
-    "key": "varied",
-    "by": "divided by",
-}
-"""Words of the page for the choices of charts."""
 # Styles of plotly's map charts, which the script adds unless an element has their number. The page
 # has no maps, and its policy refuses foreign styles.
 _STYLE_GUARD = re.compile(r'getElementById\("([0-9a-f]{64})"\)')
@@ -62,14 +50,18 @@ def write_page(
     folder: Path,
     *,
     formats: Iterable[str] = (),
-    latex: bool = False,
+    dpi: int = style.PRINT_DPI,
+    width_in: float = static_charts.WIDTH_IN,
+    latex: bool | Literal["std"] = False,
 ) -> Path:
     """Write `study.html` into the folder of a study, and return its path.
 
-    Static charts of these formats go into `figures/`, and tables for LaTeX into `latex/`.
+    Static charts of these formats, of a width and a resolution of PNG, go into `figures/`, and
+    tables for LaTeX into `latex/`, with intervals of means or standard deviations.
     """
     formats = tuple(formats)
-    looks = arm_styles.of_arms(header.arms)
+    looks = arm_styles.of_arms(header.all_arms)
+    forests = list(forest.forests(tables, header))
     by_chart: dict[str, list[ChartData]] = {
         "accuracy": list(chart_data.accuracies(tables, header)),
         "plane": list(chart_data.planes(tables, header)),
@@ -81,21 +73,21 @@ def write_page(
     if formats:
         figures = folder / FIGURES
         atomic_files.make_inner_folder(figures, hint=markup.HINT)
-        every = [chart for drawn in by_chart.values() for chart in drawn]
-        stems = static_charts.save(every, looks, figures, formats, hint=markup.HINT)
+        every = [*forests, *(chart for drawn in by_chart.values() for chart in drawn)]
+        stems = static_charts.save(
+            every, looks, figures, formats, dpi=dpi, width_in=width_in, hint=markup.HINT
+        )
     if latex:
         atomic_files.make_inner_folder(folder / LATEX, hint=markup.HINT)
         for name, text in (
-            ("summaries", latex_tables.summaries(tables, header)),
+            ("summaries", latex_tables.summaries(tables, header, has_std=latex == "std")),
             ("verdicts", latex_tables.verdicts(tables, header)),
         ):
             path = folder / LATEX / f"{name}.tex"
             atomic_files.write(path, text.encode("utf-8", "replace"), hint=markup.HINT)
     path = folder / PAGE
     files = resources.files("fleetsim.studies.page")
-    style = "\n".join(
-        (markup.style(), (files / "study.css").read_text("utf-8"), _arm_colors(looks))
-    )
+    css = "\n".join((markup.style(), (files / "study.css").read_text("utf-8"), _arm_colors(looks)))
     script, library = (files / "study.js").read_text("utf-8"), _plotly_script()
     version = re.search(r"plotly\.js v([\w.-]+)", library[:300])
     first, others = findings.groups(tables, header)
@@ -107,19 +99,20 @@ def write_page(
         header=header,
         subtitle=_subtitle(tables, header),
         notices=list(findings.notices(tables, header)),
+        forests=forests,
         verdicts=first,
         other_verdicts=others,
-        charts=[_chart_part(name, data["charts"][name]) for name in data["charts"]],
+        charts=list(starmap(_chart_part, data["charts"].items())),
         looks=looks.values(),
-        arms=list(zip(header.arms, looks.values(), strict=True)),
+        arms=[(arm, looks[arm]) for arm in header.arms],
         tables=[
             html_tables.verdicts(tables, header),
             html_tables.summaries(tables, header),
             html_tables.runs(tables, header, folder),
         ],
         figures=[f"{FIGURES}/{stem}.{formats[0]}" for stem in stems],
-        style=Markup(style),
-        style_digests=[markup.digest(style), markup.digest(_EMPTY_STYLE)],
+        style=Markup(css),
+        style_digests=[markup.digest(css), markup.digest(_EMPTY_STYLE)],
         script=Markup(script),
         library=Markup(library),
         script_digests=[markup.digest(library), markup.digest(script)],
@@ -151,7 +144,8 @@ def _chart_data(
     """Return all charts, the opening choices and the colours of both schemes."""
     ledgers = [each for each in by_chart["ledger"] if isinstance(each, LedgerData)]
     parts = list(dict.fromkeys(str(part) for each in ledgers for part in each.joules.columns))
-    names, light, dark = charts.ledger_colors(parts)
+    names = {part: f"part{number}" for number, part in enumerate(parts)}
+    colors = arm_styles.part_colors(parts)
     return {
         "charts": {
             name: [charts.variant(chart, looks, names) for chart in drawn]
@@ -161,29 +155,29 @@ def _chart_data(
         "choices": {
             "condition": header.conditions[0],
             "against": "energy",
-            "target": header.targets[-1],
-            "currency": findings.main_currency(tables),
+            "target": findings.main_target(header),
+            "metric": findings.main_metric(tables, header),
             "key": next(iter(header.factors), ""),
             "by": "component",
         },
-        "arms": list(header.arms),
+        "arms": list(header.all_arms),
         "palettes": {
-            "light": {**arm_styles.palette(looks, is_dark=False), **light},
-            "dark": {**arm_styles.palette(looks, is_dark=True), **dark},
+            scheme: arm_styles.palette(looks, is_dark=bool(at))
+            | {names[part]: pair[at] for part, pair in colors.items()}
+            for at, scheme in enumerate(("light", "dark"))
         },
     }
 
 
 def _chart_part(name: str, variants: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the frame of a chart: its title, and the choices of which there are several."""
+    """Return the frame of a chart: its name, and the choices of which there are several."""
     values = {
         key: list(dict.fromkeys(variant["choice"][key] for variant in variants))
         for key in variants[0]["choice"]
     }
     return {
         "name": name,
-        "title": _TITLES[name],
-        "choices": [(key, _CHOICES[key], each) for key, each in values.items() if len(each) > 1],
+        "choices": [(key, each) for key, each in values.items() if len(each) > 1],
         "finding": variants[0]["finding"],
         "caption": variants[0]["caption"],
     }
@@ -192,11 +186,11 @@ def _chart_part(name: str, variants: Sequence[Mapping[str, Any]]) -> dict[str, A
 def _subtitle(tables: StudyTables, header: StudyHeader) -> str:
     done = int((tables.runs["status"] == findings.DONE).sum())
     parts = [
-        f"{len(header.arms)} arms",
+        f"{len(header.arms)} {'arms' if header.sweep_arm is None else 'levels'}",
         f"{len(header.conditions)} conditions" if len(header.conditions) > 1 else "",
         f"{len(header.seeds)} seed{'s' if len(header.seeds) > 1 else ''}",
         f"{done} of {len(tables.runs)} runs done",
-        f"baseline {header.baseline}",
+        f"baseline {header.baseline or 'the best level'}",
     ]
     return ", ".join(part for part in parts if part)
 
@@ -204,7 +198,7 @@ def _subtitle(tables: StudyTables, header: StudyHeader) -> str:
 def _arm_colors(looks: Mapping[str, ArmStyle]) -> str:
     light = [f".arm{look.number} {{ color: {look.light}; }}" for look in looks.values()]
     dark = [f".arm{look.number} {{ color: {look.dark}; }}" for look in looks.values()]
-    return "\n".join([*light, "@media (prefers-color-scheme: dark) {", *dark, "}"])
+    return "\n".join([*light, "@media screen and (prefers-color-scheme: dark) {", *dark, "}"])
 
 
 @cache

@@ -3,14 +3,14 @@
 import math
 
 from fleetsim.report import quantities
-from fleetsim.studies.study_tables import Currency
+from fleetsim.studies.settings import Metric
 
 _QUANTITIES: dict[str, quantities.Quantity] = {"seconds": "s", "joules": "j"}
 _UNITS = {"dollars": ("USD", "USD"), "grams": ("g", "g CO2e")}
 """Units in texts and at axes."""
 
 
-def text(value: float | None, currency: str) -> str:
+def text(value: float | None, metric: str) -> str:
     """Return a cost with its unit, to three digits.
 
     >>> text(5400.0, "seconds"), text(12.0, "rounds"), text(0.5, "dollars"), text(None, "grams")
@@ -18,23 +18,21 @@ def text(value: float | None, currency: str) -> str:
     """
     if value is None or math.isnan(value):
         return quantities.NOTHING
-    if currency in _QUANTITIES:
-        return quantities.text(value, _QUANTITIES[currency])
-    unit, _ = _UNITS.get(currency, ("", ""))
+    if metric in _QUANTITIES:
+        return quantities.text(value, _QUANTITIES[metric])
+    unit, _ = _UNITS.get(metric, ("", ""))
     return f"{quantities.digits(value)} {unit}".rstrip()
 
 
-def of_axis(largest: float, currency: Currency) -> tuple[float, str]:
+def of_axis(largest: float, metric: Metric) -> tuple[float, str]:
     """Return the unit of an axis up to `largest`: its value, and its name (empty for rounds).
 
     >>> of_axis(9000.0, "seconds"), of_axis(30.0, "rounds")
     ((3600.0, 'h'), (1.0, ''))
     """
-    if currency in _QUANTITIES:
-        return quantities.unit_for(
-            largest if math.isfinite(largest) else 0.0, _QUANTITIES[currency]
-        )
-    return 1.0, _UNITS.get(currency, ("", ""))[1]
+    if metric in _QUANTITIES:
+        return quantities.unit_for(largest if math.isfinite(largest) else 0.0, _QUANTITIES[metric])
+    return 1.0, _UNITS.get(metric, ("", ""))[1]
 
 
 def shortened(name: str, most: int) -> str:
@@ -50,10 +48,10 @@ def p_text(p: float) -> str:
     """Return a p-value to two digits.
 
     >>> p_text(0.0004), p_text(0.0312), p_text(1.0), p_text(float("nan"))
-    ('< .001', '.031', '1', '-')
+    ('< 0.001', '0.031', '1', '-')
     """
     if math.isnan(p):
         return quantities.NOTHING
     if p < 0.001:
-        return "< .001"
-    return "1" if p >= 0.9995 else f"{p:.3f}".removeprefix("0")
+        return "< 0.001"
+    return "1" if p >= 0.9995 else f"{p:.3f}"

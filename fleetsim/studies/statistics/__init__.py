@@ -11,6 +11,6 @@ target, or when it ended without reaching it: then it is right-censored. Runs ar
 - `rank_tests`: Exact tests of paired differences by their order alone.
 - `power`: Power of the paired t-test, and the number of seeds that would settle a comparison.
 - `comparison`: Comparison of one arm with the baseline, paired by seed.
-- `verdict`: Verdicts: which arms of one condition, target and currency differ from the baseline.
+- `verdict`: Verdicts: which arms of one condition, target and metric differ from the baseline.
 - `shares`: Share of wins with its interval, and its sentence: how often a ranking survives.
 """

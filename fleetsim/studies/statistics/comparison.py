@@ -19,7 +19,7 @@ from fleetsim.studies.statistics.paired_costs import (
 )
 from fleetsim.studies.statistics.power import seeds_needed
 from fleetsim.studies.statistics.rank_tests import pairs_needed, sign_test, signed_rank_test
-from fleetsim.studies.statistics.t_test import t_interval, t_test
+from fleetsim.studies.statistics.t_test import mean_and_error, t_interval, t_test
 
 ALPHA = 0.05
 """Highest share of false verdicts; intervals have the level 1 - ALPHA."""
@@ -45,6 +45,9 @@ class Comparison:
     bca_low: float
     bca_high: float
     """Interval of the ratio by the BCa bootstrap; NaN for less than three pairs."""
+    log_error: float
+    """Standard error of the mean log-ratio; NaN for one pair, and where a run never reached the
+    target: ratios up to limits are closer to 1 than the costs' own."""
     p_t: float
     """Of the paired t-test of the log-ratios. If all ratios are the same, but not 1, there is no
     spread to test with, and it is the exact signed-rank p-value of the same log-ratios."""
@@ -78,6 +81,7 @@ def compare(
     is_open = are_open(*pairs)
     is_told = not np.all(is_open)
     mean = float(np.mean(log_ratio)) if is_told else math.nan
+    is_restricted = not (np.all(arm_reached) and np.all(baseline_reached))
     low, high = t_interval(log_ratio, 1.0 - ALPHA)
     bca_low, bca_high = bca_interval(log_ratio, seed, 1.0 - ALPHA)
     return Comparison(
@@ -91,10 +95,11 @@ def compare(
         high=_ratio_of(high) if is_told else math.nan,
         bca_low=_ratio_of(bca_low) if is_told else math.nan,
         bca_high=_ratio_of(bca_high) if is_told else math.nan,
+        log_error=math.nan if is_restricted else float(mean_and_error(log_ratio)[1]),
         p_t=_p_of_mean(log_ratio) if is_told else math.nan,
         p_wilcoxon=signed_rank_test(ordered),
         p_sign=sign_test(ordered),
-        is_restricted=not (np.all(arm_reached) and np.all(baseline_reached)),
+        is_restricted=is_restricted,
         num_more_seeds=_more_seeds(log_ratio, ALPHA / num_arms) if is_told else None,
     )
 

@@ -1,7 +1,15 @@
-"""Verdicts: which arms of one condition, target and currency differ from the baseline.
+"""Verdicts: which arms of one condition, target and metric differ from the baseline.
 
 The rule: an arm differs if the p-value of its paired t-test on log-ratios, adjusted over the arms
-by Holm's method, is at most 0.05. The tests by ranks stand beside it and decide nothing.
+by Holm's method, is at most 0.05. If it does not, and two one-sided tests, adjusted alike, put the
+ratio within a margin of 1, it is equal within that margin. The tests by ranks stand beside them and
+decide nothing.
+
+Without a baseline, arms are compared with the best of the same seeds: an arm is excluded from the
+best if its one-sided p-value against the least costly arm, times the number of other arms, is at
+most 0.05. Then the arm that is truly best is excluded in at most 5 % of families, whichever arm
+looks best (multiple comparisons with the best under common random numbers: Nelson and Matejcik,
+Management Science 41:1935-1945, 1995, by Bonferroni's inequality).
 """
 
 import math
@@ -12,11 +20,14 @@ from typing import Literal
 import numpy as np
 
 from fleetsim.contracts import FloatArray
-from fleetsim.studies.settings import WHOLE_RUN
+from fleetsim.studies.settings import EQUIVALENCE_MARGIN, WHOLE_RUN
 from fleetsim.studies.statistics.comparison import ALPHA, Comparison
 from fleetsim.studies.statistics.power import MOST_SEEDS
+from fleetsim.studies.statistics.t_test import equivalence_p
 
-VerdictKind = Literal["less", "more", "undecided", "one seed"]
+VerdictKind = Literal["less", "more", "equal", "undecided", "one seed"]
+
+_STEPS = (1.0, 2.0, 5.0)
 
 _NO_EVIDENCE = "one seed: no evidence"
 _MAX_DECIMALS = 5
@@ -29,12 +40,19 @@ class Verdict:
 
     arm: str
     baseline: str
-    currency: str
+    metric: str
     """Plural of what is counted, such as `joules`."""
     target: str
     """The target as text, such as `80 %`."""
     comparison: Comparison
     p_holm: float
+    """Of a difference, adjusted over the arms."""
+    p_equal: float
+    """Of a difference of the margin or more, adjusted over the arms; NaN if it cannot be tested."""
+    equal_within: float
+    """Least of some round margins up to the one given, such as 0.01, within which the costs are
+    equal at the level 0.05 (adjusted); NaN if there is none. A claim of the least margin is as safe
+    as one of the largest, since the tests are nested."""
 
     @property
     def kind(self) -> VerdictKind:
@@ -43,6 +61,8 @@ class Verdict:
             return "one seed"
         if self.p_holm <= ALPHA:  # false for NaN
             return "less" if self.comparison.ratio < 1.0 else "more"
+        if not math.isnan(self.equal_within):
+            return "equal"
         return "undecided"
 
     @property
@@ -54,22 +74,65 @@ class Verdict:
         if self.kind == "one seed":
             return f"{_of_one_seed(self)}; {_NO_EVIDENCE}."
         if math.isnan(comparison.ratio):
-            return f"{_claim(self)}; {self.currency} cannot be compared, longer runs would tell."
+            return f"{_claim(self)}; {self.metric} cannot be compared, longer runs would tell."
         return f"{_claim(self)}: {_decision(self)}."
 
 
 def decide(
-    comparisons: Mapping[str, Comparison], *, baseline: str, currency: str, target: str
+    comparisons: Mapping[str, Comparison],
+    *,
+    baseline: str,
+    metric: str,
+    target: str,
+    margin: float = EQUIVALENCE_MARGIN,
+    is_best: bool = False,
 ) -> list[Verdict]:
-    """Decide on every arm of one condition, target and currency.
+    """Decide on every arm of one condition, target and metric.
 
-    The comparisons are all of the family: made with `num_arms=len(comparisons)`.
+    The comparisons are all of the family: made with `num_arms=len(comparisons)`. `is_best` says
+    that the baseline is the least costly arm of the family, and was not chosen before the runs.
     """
-    adjusted = holm(np.array([comparison.p_t for comparison in comparisons.values()]))
+    p = np.array([comparison.p_t for comparison in comparisons.values()])
+    if is_best:
+        costs_less = np.array([comparison.ratio < 1.0 for comparison in comparisons.values()])
+        adjusted = np.minimum(np.where(costs_less, 1.0 - p / 2.0, p / 2.0) * len(p), 1.0)
+    else:
+        adjusted = holm(p)
+    margins = _round_margins(margin)
+    by_margin = np.array([_equivalence(comparisons, each) for each in margins])
+    within = np.where(by_margin <= ALPHA, margins[:, None], np.inf).min(axis=0)
     return [
-        Verdict(arm, baseline, currency, target, comparison, p_holm)
-        for (arm, comparison), p_holm in zip(comparisons.items(), adjusted.tolist(), strict=True)
+        Verdict(arm, baseline, metric, target, *row)
+        for arm, *row in zip(
+            *(comparisons, comparisons.values(), adjusted.tolist(), by_margin[-1].tolist()),
+            np.where(np.isinf(within), np.nan, within).tolist(),
+            strict=True,
+        )
     ]
+
+
+def _equivalence(comparisons: Mapping[str, Comparison], margin: float) -> FloatArray:
+    """Return the p-values of a difference of a margin or more, adjusted over the arms."""
+    return holm(
+        np.array(
+            [
+                equivalence_p(math.log(each.ratio), each.log_error, each.num_pairs, margin)
+                if each.log_error > 0.0
+                else math.nan
+                for each in comparisons.values()
+            ]
+        )
+    )
+
+
+def _round_margins(most: float) -> FloatArray:
+    """Return 0.1, 0.2, 0.5, 1, 2 ... % below the largest margin, and that.
+
+    >>> _round_margins(0.03).tolist()
+    [0.001, 0.002, 0.005, 0.01, 0.02, 0.03]
+    """
+    steps = [float(f"{step * 10.0**power:.0e}") for power in range(-3, 1) for step in _STEPS]
+    return np.array([*(step for step in steps if step < most), most])
 
 
 def holm(p: FloatArray) -> FloatArray:
@@ -120,7 +183,7 @@ def _claim(verdict: Verdict) -> str:
         if is_open:
             return f"{seen}, but its runs ended early"
         return f"{seen}; by the end of {baseline}'s runs {arm} used {ratio}"
-    both = f"{reached} of {num} seeds, {baseline} {comparison.num_baseline_reached}"
+    both = f"{reached} of {num} seeds; {baseline}: {comparison.num_baseline_reached}"
     if reached == 0:
         seen = f"{arm} never reached {target} ({both})"
         if is_open:
@@ -142,7 +205,7 @@ def _ratio_text(verdict: Verdict) -> str:
     """
     comparison, baseline = verdict.comparison, verdict.baseline
     ratio, low, high = comparison.ratio, comparison.low, comparison.high
-    unit = "grams of CO2e" if verdict.currency == "grams" else verdict.currency
+    unit = "grams of CO2e" if verdict.metric == "grams" else verdict.metric
     if low == high == 1.0:
         return f"the same {unit} as {baseline}"
     decimals = 2
@@ -172,20 +235,24 @@ def _decision(verdict: Verdict) -> str:
     comparison, baseline = verdict.comparison, verdict.baseline
     if verdict.kind in ("less", "more"):
         amount = "fewer" if verdict.kind == "less" else "more"
-        return f"{amount} than {baseline} (p {_p_text(verdict.p_holm)})"
+        return f"significantly {amount} than {baseline} (p {_p_text(verdict.p_holm)})"
+    if verdict.kind == "equal":
+        return (
+            f"equal within {100.0 * verdict.equal_within:g} % (two one-sided tests, p <= {ALPHA})"
+        )
     if comparison.low == comparison.high == 1.0:
         return "no difference was seen"
-    return f"cannot be told from {baseline}; {_seeds_text(comparison)}"
+    return f"not significantly different from {baseline}; power analysis: {_seeds_text(comparison)}"
 
 
 def _seeds_text(comparison: Comparison) -> str:
     if comparison.num_more_seeds is None:
-        return f"more than {MOST_SEEDS:,} seeds would be needed"
+        return f"more than {MOST_SEEDS:,} seeds"
     total = comparison.num_pairs + comparison.num_more_seeds
     if comparison.low == comparison.high:
-        return f"{total} such seeds would"
+        return f"{total} such seeds"
     step = 10 ** max(len(str(total)) - 2, 0)
-    return f"about {math.ceil(total / step) * step:,} seeds would"
+    return f"{math.ceil(total / step) * step:,} seeds"
 
 
 def _p_text(p: float) -> str:

@@ -4,8 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from fleetsim.learning.data.byte_images import ByteImages
-from fleetsim.learning.data.dataset import Dataset
+from fleetsim.learning.data.dataset import ByteImages, Dataset
 
 _NUMBERS = (np.dtype(np.float32), np.dtype(np.int64))
 

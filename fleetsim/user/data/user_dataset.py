@@ -10,8 +10,7 @@ from fleetsim.errors import DataError, ScenarioError
 from fleetsim.host.user_code import user_code
 from fleetsim.learning.data.assembly import AssemblyRules, Wording, assembled
 from fleetsim.learning.data.checked_part import MAX_CLASSES
-from fleetsim.learning.data.content_hash import content_sha256
-from fleetsim.learning.data.dataset import Dataset
+from fleetsim.learning.data.dataset import Dataset, content_sha256
 from fleetsim.quoting import quoted
 from fleetsim.user.data import rows
 from fleetsim.user.data.fields import Fields, Key

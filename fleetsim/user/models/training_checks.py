@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from fleetsim.contracts import IntArray, SampleForm
+from fleetsim.counts import Batching
 from fleetsim.kernels.base import Kernel
 from fleetsim.learning.global_generators import addressed
 from fleetsim.learning.local.loss_settings import MODEL_LOSS, LossKind
@@ -15,6 +16,7 @@ from fleetsim.learning.local.sample_losses import losses, losses_of
 from fleetsim.learning.models.frozen_weights import FrozenWeights, left_alone
 from fleetsim.learning.models.model_fault import ModelFaultError, from_code_of
 from fleetsim.learning.models.synthetic_samples import drawn_samples
+from fleetsim.quoting import counted
 from fleetsim.training.trial_clients import Trial, copied, trial_settings, vector_of
 from fleetsim.user.models.module_checks import check_logits
 
@@ -59,22 +61,20 @@ def check_single_samples(
     loss: LossKind = MODEL_LOSS,
     *,
     num_samples: IntArray,
-    batch_size: int,
+    batching: Batching,
 ) -> None:
     """Check that a network can be trained on batches of one sample, if some client has such.
 
     `num_samples` are the training samples of every client [N]. The network does not change.
     """
-    (clients,) = np.nonzero((num_samples % batch_size == 1) | (batch_size == 1))
-    if clients.size == 0:
+    having = [k for k, num in enumerate(num_samples.tolist()) if 1 in batching.sizes(num)]
+    if not having:
         return
     inputs, labels = drawn_samples(samples, 1)
     tried = copied(module).train()
-    client = int(clients[0])
-    rest = (
-        f"a batch of one sample, which client {client} has with its {num_samples[client]} samples"
-        " (choose another task.local.batch_size),"
-    )
+    client, ways = having[0], _ways_out(num_samples[having], batching)
+    held = counted(int(num_samples[client]), "sample")
+    rest = f"a batch of one sample, which client {client} has with its {held} ({ways}),"
     with from_code_of(f"its forward pass on {rest}"), addressed(0, "trial"), torch.no_grad():
         outputs = tried(torch.from_numpy(inputs))
     with from_code_of(f"its training on {rest}"):
@@ -82,6 +82,18 @@ def check_single_samples(
         if loss_of is losses:
             check_logits(outputs, samples, 1)
         loss_of(outputs, torch.from_numpy(labels))
+
+
+def _ways_out(num_samples: IntArray, batching: Batching) -> str:
+    """Return the keys that leave clients of these numbers of samples no batch of one [k]."""
+    ways = []
+    if batching.size == 1:
+        ways.append("raise task.local.batch_size")
+    if batching.last == "keep" and (num_samples > 1).any():
+        ways.append("set task.local.last_batch: merge, or drop")
+    if (num_samples == 1).any():
+        ways.append("give every client two samples, as by task.partition.min_samples: 2")
+    return "; ".join(ways)
 
 
 def draws_in_training(

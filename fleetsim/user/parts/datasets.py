@@ -13,9 +13,7 @@ from fleetsim.errors import DataError
 from fleetsim.host.user_code import user_code
 from fleetsim.learning import global_generators
 from fleetsim.learning.data.accessed_inputs import AccessedInputs
-from fleetsim.learning.data.byte_images import ByteImages
-from fleetsim.learning.data.content_hash import content_sha256
-from fleetsim.learning.data.dataset import Dataset
+from fleetsim.learning.data.dataset import ByteImages, Dataset, content_sha256
 from fleetsim.learning.data.dataset_kind import DatasetKind
 from fleetsim.learning.data.loading import DatasetSettings
 from fleetsim.user import identity

@@ -82,7 +82,7 @@ class ModelPluginSettings(PluginSettings, UserModelKind):
                 samples,
                 local.loss,
                 num_samples=asked.num_samples,
-                batch_size=local.batch_size,
+                batching=local.batching,
             )
             return choose_user_trainer(asked)
 

@@ -120,13 +120,13 @@ class SmallServer:
     ) -> Report:
         draws = rng.stream(_SEED, "plug-in check/report", client, self.round)
         change = draws.normal(size=_NUM_PARAMETERS)
-        fate = self._fate(draws)
+        outcome = self._outcome(draws)
         loss = float(draws.exponential()) / (self.round + 1)
         duration_s = float(draws.uniform(1.0, _ROUND_S))
         vector = (self._model(self.round) + change).astype(np.float32)
         begins_s = _ROUND_S * self.round
         num_samples = int(self.fleet().num_samples[client])
-        known = Report(client, purpose, fate, begins_s, begins_s + duration_s, num_samples)
+        known = Report(client, purpose, outcome, begins_s, begins_s + duration_s, num_samples)
         if not known.is_delivered:
             return known
         return known._replace(
@@ -144,7 +144,7 @@ class SmallServer:
             resources=self._resources(client) if asks_resources else None,
         )
 
-    def _fate(self, draws: np.random.Generator) -> Outcome:
+    def _outcome(self, draws: np.random.Generator) -> Outcome:
         return _FATES[int(draws.integers(len(_FATES)))]
 
     def _resources(self, client: int) -> Resources:

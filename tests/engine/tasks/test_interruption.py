@@ -26,6 +26,7 @@ from fleetsim.contracts import (
     Work,
     WorkKind,
 )
+from fleetsim.counts import Batching
 from fleetsim.engine.tasks.interruption import InterruptionSettings
 from fleetsim.engine.world import World
 from fleetsim.fleet.energy import Component
@@ -188,7 +189,7 @@ def test_pauses_are_those_of_a_walk_second_by_second(
         {**PAUSE, "max_pause_s": max_pause_s, "resume_s": resume_s, "transfers": transfers}
     )
     one = task(0, 0, download_bit=payload_s * 8_000_000, upload_bit=payload_s * 8_000_000)
-    batch = laid_out(world_of(tiny.fleet()), [one], batch_size=50, interruption=policy)
+    batch = laid_out(world_of(tiny.fleet()), [one], batching=Batching(50), interruption=policy)
     batch.give_up(float(deadline_s))
     [done] = batch.settle()
     compute_s = math.ceil(samples / 50) * 0.0305 + 3 * samples / 4.958

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from fleetsim.contracts import Outcome, Purpose, StepMemory, Work, WorkKind
+from fleetsim.counts import Batching
 from fleetsim.engine.world import World
 from fleetsim.errors import ScenarioError
 from fleetsim.fleet.energy import Component
@@ -104,7 +105,7 @@ def test_a_first_batch_is_slowed_as_training_is(mixed, launch, clock_fraction, s
     world = refusing(mixed, instance(mixed.folder, launch))
     work = Work(WorkKind.TRAIN, epochs=1, clock_fraction=clock_fraction)
     slowed = task(0, 0, work=work, download_bit=0)
-    [ended] = laid_out(world, [slowed], batch_size=50).settle()
+    [ended] = laid_out(world, [slowed], batching=Batching(50)).settle()
 
     assert ended.outcome is Outcome.MEMORY
     assert ended.compute_s == pytest.approx(FIRST_BATCH_S / speed)
@@ -149,7 +150,7 @@ def spared(tiny, when_short):
 
 def at_work(world, now_s):
     """Result of a task of a short download and 8 s of computation, dispatched at a moment."""
-    return laid_out(world, [task(0, 0)], now_s, batch_size=50).settle()[0]
+    return laid_out(world, [task(0, 0)], now_s, batching=Batching(50)).settle()[0]
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 from scipy.stats import kstest
 
 from fleetsim.contracts import ModelCost, Work, WorkKind
+from fleetsim.counts import Batching
 from fleetsim.fleet.devices import market
 from fleetsim.fleet.devices.assignment import Hardware, assign_hardware
 from fleetsim.fleet.devices.profile import load_device
@@ -59,8 +60,8 @@ def test_a_slow_unit_takes_longer_at_the_same_watts_and_so_costs_more_joules(spr
     slow, alike = always_on({"pixel-6": 1.0}, **spread), always_on({"pixel-6": 1.0})
     clients, start_s = np.arange(50), np.zeros(50)
 
-    done = slow.computations(clients, start_s, NOTHING, MODEL, TRAIN, 10)
-    model = alike.computations(clients, start_s, NOTHING, MODEL, TRAIN, 10)
+    done = slow.computations(clients, start_s, NOTHING, MODEL, TRAIN, Batching(10))
+    model = alike.computations(clients, start_s, NOTHING, MODEL, TRAIN, Batching(10))
 
     assert done.end_s * slow.unit_speed == pytest.approx(model.end_s)
     assert done.end_s.min() < 0.9 * model.end_s[0] < 1.1 * model.end_s[0] < done.end_s.max()

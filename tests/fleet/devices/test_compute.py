@@ -15,6 +15,7 @@ from fleetsim.contracts import (
     Work,
     WorkKind,
 )
+from fleetsim.counts import Batching, LastBatch
 from fleetsim.fleet.devices import compute
 from fleetsim.fleet.devices.compute import (
     lay_out_computations,
@@ -40,9 +41,11 @@ DEVICE = ComputeProfile(
 MODEL = ModelCost({"conv": 100.0, "gemm": 50.0}, num_parameters=8, payload_byte=32, num_layers=2)
 
 
-def seconds(work: Work, num_samples: int = 10, batch_size: int = 4) -> float:
-    samples = np.array([num_samples])
-    return float(unloaded_s(DEVICE, MODEL, work, num_samples=samples, batch_size=batch_size)[0])
+def seconds(
+    work: Work, num_samples: int = 10, batch_size: int = 4, last: LastBatch = "keep"
+) -> float:
+    samples, batching = np.array([num_samples]), Batching(batch_size, last)
+    return float(unloaded_s(DEVICE, MODEL, work, num_samples=samples, batching=batching)[0])
 
 
 TRAIN, EVALUATE, GRADIENT = WorkKind.TRAIN, WorkKind.EVALUATE, WorkKind.GRADIENT
@@ -78,6 +81,16 @@ def test_work_takes_the_overhead_of_batches_and_the_passes_of_samples(
     assert seconds(work, num_samples) == pytest.approx(expected_s)
 
 
+def test_a_last_batch_that_is_dropped_costs_nothing_and_a_merged_one_no_step() -> None:
+    """Epochs of 2 x 4 s and 8 or 10 samples x 0.6 s; evaluations use all samples as they do."""
+    works = Work(TRAIN, epochs=2), Work(EVALUATE)
+    assert [seconds(work, last="drop") for work in works] == pytest.approx([25.6, 5.6])
+    assert [seconds(work, last="merge") for work in works] == pytest.approx([28.0, 5.6])
+    ten, dropping = np.array([10]), Batching(4, "drop")
+    flop = [work_flop(MODEL, work, num_samples=ten, batching=dropping)[0] for work in works]
+    assert flop == [3 * 150 * 16, 150 * 10]
+
+
 @pytest.mark.parametrize("kind", [WorkKind.TRAIN, WorkKind.EVALUATE])
 def test_counted_work_takes_what_the_same_work_of_the_model_takes(kind):
     is_training = kind is WorkKind.TRAIN
@@ -93,14 +106,14 @@ def test_counted_work_takes_what_the_same_work_of_the_model_takes(kind):
 
     assert math.isclose(seconds(plain, num_samples=99), seconds(of_model))
     flop = [
-        work_flop(MODEL, work, num_samples=np.array([size]), batch_size=4).tolist()
+        work_flop(MODEL, work, num_samples=np.array([size]), batching=Batching(4)).tolist()
         for work, size in ((plain, 99), (of_model, 10))
     ]
     assert flop[0] == flop[1]
     assert compute.samples_of(plain, np.array([99])).tolist() == [10]
 
 
-def batches(steps: int, num_samples: int, batch_size: int) -> list[int]:
+def batches(steps: int, num_samples: int, batch_size: int, last: LastBatch) -> list[int]:
     """Samples of each batch in order."""
     sizes: list[int] = []
     left = 0
@@ -108,6 +121,9 @@ def batches(steps: int, num_samples: int, batch_size: int) -> list[int]:
         left = left or num_samples
         sizes.append(min(batch_size, left))
         left -= sizes[-1]
+        if left < batch_size and last != "keep":
+            sizes[-1] += left if last == "merge" else 0
+            left = 0
     return sizes
 
 
@@ -115,22 +131,24 @@ def batches(steps: int, num_samples: int, batch_size: int) -> list[int]:
     steps=st.integers(1, 40),
     num_samples=st.integers(1, 60),
     batch_size=st.integers(1, 20),
+    last=st.sampled_from(["keep", "drop", "merge"]),
     share=st.floats(0.0, 1.0),
 )
-def test_steps_are_laid_out_batch_by_batch(steps, num_samples, batch_size, share):
-    work, sizes = Work(WorkKind.TRAIN, steps=steps), batches(steps, num_samples, batch_size)
+def test_steps_are_laid_out_batch_by_batch(steps, num_samples, batch_size, last, share):
+    work, sizes = Work(WorkKind.TRAIN, steps=steps), batches(steps, num_samples, batch_size, last)
+    batching = Batching(batch_size, last)
     ends_s = np.cumsum([4.0 + 0.6 * size for size in sizes])
     [done] = steps_done(
         DEVICE,
         MODEL,
         work,
         num_samples=np.array([num_samples]),
-        batch_size=batch_size,
+        batching=batching,
         share=np.array([share]),
     )
 
-    assert seconds(work, num_samples, batch_size) == pytest.approx(ends_s[-1])
-    assert num_trained(work, np.array([num_samples]), batch_size).tolist() == [sum(sizes)]
+    assert seconds(work, num_samples, batch_size, last) == pytest.approx(ends_s[-1])
+    assert num_trained(work, np.array([num_samples]), batching).tolist() == [sum(sizes)]
     # A step that ends at that very moment, but for rounding, may or may not be counted.
     assert (ends_s < share * ends_s[-1] - 1e-6).sum() <= done
     assert done <= (ends_s < share * ends_s[-1] + 1e-6).sum()
@@ -161,7 +179,7 @@ def test_flop_are_three_forward_passes_per_trained_sample_and_one_per_evaluated(
     ten = np.array([10, 1])
 
     def flop(work: Work) -> list[float]:
-        return list(work_flop(MODEL, work, num_samples=ten, batch_size=4))
+        return list(work_flop(MODEL, work, num_samples=ten, batching=Batching(4)))
 
     assert flop(Work(WorkKind.TRAIN, epochs=2)) == [2 * 10 * 3 * 150, 2 * 1 * 3 * 150]
     # Four steps: batches of 4, 4, 2 and 4 of the first, and four of the second client's one sample.
@@ -175,21 +193,22 @@ def test_frozen_weights_leave_the_backward_pass_that_is_needed():
     """Of 100 conv and 50 gemm FLOP forward, 50 gemm backward in one launch; 3 trained weights."""
     model = replace(MODEL, num_parameters=3, backward=BackwardCost({"gemm": 50.0}, 1))
     work, ten = Work(WorkKind.TRAIN, epochs=2), np.array([10])
-    seconds = unloaded_s(DEVICE, model, work, num_samples=ten, batch_size=4)
+    seconds = unloaded_s(DEVICE, model, work, num_samples=ten, batching=Batching(4))
     # A sample: 0.1 s of conv and 0.2 s of gemm. A batch: 0.8 s, three of six launches, 0.75 s.
     batch_s = 0.8 + 0.6 * 3 / 3 + 0.75
 
     assert seconds[0] == pytest.approx(2 * (3 * batch_s + 10 * 0.3))
-    assert work_flop(model, work, num_samples=ten, batch_size=4).tolist() == [2 * 10 * 200]
+    assert work_flop(model, work, num_samples=ten, batching=Batching(4)).tolist() == [2 * 10 * 200]
     half = np.array([0.5])
-    assert steps_done(DEVICE, model, work, num_samples=ten, batch_size=4, share=half)[0] == 3
+    four = Batching(4)
+    assert steps_done(DEVICE, model, work, num_samples=ten, batching=four, share=half)[0] == 3
 
 
 def test_an_operation_class_without_a_rate_is_named():
     model, one = ModelCost({"attention": 1.0}, num_parameters=1, payload_byte=4), np.array([1])
 
     with pytest.raises(ValueError, match=r"'attention'.*known are conv, depthwise, gemm, rnn$"):
-        unloaded_s(DEVICE, model, Work(EVALUATE), num_samples=one, batch_size=1)
+        unloaded_s(DEVICE, model, Work(EVALUATE), num_samples=one, batching=Batching(1))
 
 
 @pytest.mark.parametrize(

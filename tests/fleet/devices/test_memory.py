@@ -5,6 +5,7 @@ import pytest
 from pydantic import ValidationError
 
 from fleetsim.contracts import ModelCost, StepMemory
+from fleetsim.counts import Batching
 from fleetsim.fleet.devices.memory import (
     ENGINES,
     FreeMemory,
@@ -55,9 +56,13 @@ def test_who_has_exactly_enough_is_not_short():
     memory = FreeMemory(free, ("mnn",), np.zeros(3, dtype=np.int64), "fails")
     samples = np.array([4, 4, 100])
 
-    spare_byte = memory.spare_byte(COST, num_samples=samples, batch_size=4)
+    spare_byte = memory.spare_byte(COST, num_samples=samples, batching=Batching(4))
 
     assert spare_byte.tolist() == [-1.0, 0.0, 1.0]
+    # Merged batches of 5, 7 and 4 samples are the largest.
+    merged = memory.spare_byte(COST, num_samples=np.array([9, 7, 4]), batching=Batching(4, "merge"))
+    needs = needed_byte(ENGINES["mnn"], STEP, np.array([5, 7, 4]))
+    assert merged.tolist() == (free - needs).tolist()
 
 
 @pytest.mark.parametrize("fractions", [[0.6, 0.5], [0.0, 0.5], [0.5, 1.1], None])

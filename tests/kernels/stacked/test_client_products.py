@@ -16,7 +16,7 @@ from fleetsim.kernels.stacked.client_products import (
     ClientProducts,
     NumberProducts,
 )
-from fleetsim.learning.data.byte_images import ByteImages
+from fleetsim.learning.data.dataset import ByteImages
 
 CPU = torch.device("cpu")
 UNITS = 4

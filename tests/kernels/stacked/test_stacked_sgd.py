@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
+from fleetsim.counts import Batching
 from fleetsim.kernels.batches import Length
 from fleetsim.kernels.cpu.gemm import Widths
 from fleetsim.kernels.stacked import stacked_sgd
@@ -21,9 +22,9 @@ def test_stacks_are_bounded_by_weights_and_activations(monkeypatch: pytest.Monke
     """A (6, 5, 4) chain has 59 weights and, at batch 5, 75 activations: 536 byte a client."""
     clients = [Length(20, 1)] * 8
     monkeypatch.setattr(stacked_sgd, "STACK_BYTE", 2 * 536)
-    pairs = stacks((6, 5, 4), clients, 5)
+    pairs = stacks((6, 5, 4), clients, Batching(5))
     monkeypatch.setattr(stacked_sgd, "STACK_BYTE", 2 * 536 - 1)
-    singles = stacks((6, 5, 4), clients, 5)
+    singles = stacks((6, 5, 4), clients, Batching(5))
 
     assert pairs == [[0, 1], [2, 3], [4, 5], [6, 7]]
     assert singles == [[client] for client in range(8)]
@@ -34,7 +35,7 @@ def test_stacks_are_bounded_by_weights_and_activations(monkeypatch: pytest.Monke
     [(1, [1]), (64, [64]), (65, [32, 33]), (150, [37, 37, 38, 38])],
 )
 def test_many_small_models_make_an_even_number_of_stacks(num_clients, sizes_of_stacks):
-    cut = stacks((6, 4), [Length(5, 1)] * num_clients, 5)
+    cut = stacks((6, 4), [Length(5, 1)] * num_clients, Batching(5))
 
     assert sorted(map(len, cut)) == sizes_of_stacks
 
@@ -43,7 +44,7 @@ def test_stacks_get_equal_work_if_clients_differ(monkeypatch: pytest.MonkeyPatch
     """Clients of 4, 4, 2, 2, 2, 2, 2 steps in four shares of 4.5: 4 | 4 | 6 | 4."""
     monkeypatch.setattr(stacked_sgd, "STACK_CLIENTS", 2)
     sizes = (20, 6, 6, 6, 6, 6, 20)
-    cut = stacks((6, 5, 4), [Length(size, 1) for size in sizes], 5)
+    cut = stacks((6, 5, 4), [Length(size, 1) for size in sizes], Batching(5))
 
     assert cut == [[0], [6], [1, 2, 3], [4, 5]]
 
@@ -51,7 +52,7 @@ def test_stacks_get_equal_work_if_clients_differ(monkeypatch: pytest.MonkeyPatch
 def test_many_small_clients_beside_a_large_one_are_cut_again(monkeypatch):
     """Twelve clients of one step are less than an eighth of 112 steps, but no stack has over 4."""
     monkeypatch.setattr(stacked_sgd, "STACK_CLIENTS", 2)
-    cut = stacks((6, 4), [Length(100, 1)] + [Length(1, 1)] * 12, 1)
+    cut = stacks((6, 4), [Length(100, 1)] + [Length(1, 1)] * 12, Batching(1))
 
     assert list(map(len, cut)) == [1, 4, 4, 4]
 
@@ -67,9 +68,9 @@ lengths_of_jobs = st.lists(
 def test_every_job_is_in_one_stack_that_is_not_too_large(lengths, usual, batch_size):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stacked_sgd, "STACK_CLIENTS", usual)
-        cut = stacks((6, 4), lengths, batch_size)
+        cut = stacks((6, 4), lengths, Batching(batch_size))
     order = [i for part in cut for i in part]
-    steps = [lengths[i].num_steps(batch_size) for i in order]
+    steps = [lengths[i].num_steps(Batching(batch_size)) for i in order]
 
     assert sorted(order) == list(range(len(lengths)))
     assert all(1 <= len(part) <= 2 * usual for part in cut)

@@ -8,12 +8,10 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_digits
 
 from fleetsim.errors import DataError
-from fleetsim.learning.data import prefetch
-from fleetsim.learning.data.byte_images import ByteImages
-from fleetsim.learning.data.dataset import Dataset
+from fleetsim.learning.data import loading
+from fleetsim.learning.data.dataset import ByteImages, Dataset
 from fleetsim.learning.data.digits import DigitsSettings
-from fleetsim.learning.data.loading import DatasetSettings, load_dataset
-from fleetsim.learning.data.prefetch import Prefetch
+from fleetsim.learning.data.loading import DatasetSettings, Prefetch, load_dataset
 from fleetsim.learning.data.published.mnist import FashionMnistSettings, MnistSettings
 from fleetsim.learning.data.remote_set import RemoteSet
 from fleetsim.learning.data.standardisation import moments_in
@@ -166,7 +164,7 @@ def test_it_is_read_before_anybody_asks_and_once(monkeypatch: pytest.MonkeyPatch
         is_read.set()
         return result
 
-    monkeypatch.setattr(prefetch, "load_dataset", spy)
+    monkeypatch.setattr(loading, "load_dataset", spy)
     reading = Prefetch(SYNTHETIC, seed=3, num_clients=4)
     assert is_read.wait(60)
 

@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fleetsim.errors import DataError, ScenarioError
-from fleetsim.learning.data.byte_images import ByteImages
-from fleetsim.learning.data.dataset import Dataset
+from fleetsim.learning.data.dataset import ByteImages, Dataset
 from fleetsim.learning.data.folder import FolderSettings
 from fleetsim.learning.data.formats.npz import read_npz
 from fleetsim.learning.data.loading import load_dataset

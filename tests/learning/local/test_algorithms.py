@@ -22,6 +22,7 @@ from fleetsim.contracts import (
     ServerStep,
     Wire,
 )
+from fleetsim.counts import LastBatch
 from fleetsim.errors import PluginError
 from fleetsim.kernels.base import Kernel
 from fleetsim.kernels.user_training import UserTrainingKernel
@@ -181,15 +182,19 @@ def test_a_ditto_client_trains_both_models(before: float | None, personal: float
     assert result.loss == pytest.approx(1.8**2 / 2, rel=1e-12)  # of the global model
 
 
-@pytest.mark.parametrize("name", ["2nn", "batch norm", "gpt"])
-def test_the_first_task_of_feddyn_equals_the_built_in_fedprox(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "last"), [("2nn", "drop"), ("batch norm", "merge"), ("gpt", "keep")]
+)
+def test_the_first_task_of_feddyn_equals_the_built_in_fedprox(name: str, last: LastBatch) -> None:
     """Its gradient is 0 then."""
     clients = [Client(11, 2, tells=True), Client(7, 3, most_steps=3), Client(5, 1)]
-    fleet, chosen = Fleet(SMALL[name](), clients), local(momentum=0.5)
+    fleet, chosen = Fleet(SMALL[name](), clients), local(momentum=0.5, last_batch=last)
     results = fleet.train(UserTrainingKernel, chosen, algorithm=FedDyn(0.5))
 
     results = [result._replace(state=None) for result in results]
-    assert_equal(fleet, results, fleet.train(Kernel, local(momentum=0.5, mu=0.5)))
+    assert_equal(
+        fleet, results, fleet.train(Kernel, chosen.model_copy(update={"proximal_mu": 0.5}))
+    )
 
 
 def test_the_documented_example_has_15_lines_and_equals_the_built_in_fedprox() -> None:

@@ -31,28 +31,28 @@ TASKS = task_frame(
 )
 
 
-def fate_of(purpose: Purpose, outcome: Outcome, **round_changes: Any) -> str:
+def outcome_of(purpose: Purpose, outcome: Outcome, **round_changes: Any) -> str:
     rounds = round_frame(round_row(1, **round_changes))
     tasks = task_frame(task_row(0, 0, purpose=purpose, outcome=outcome))
-    return str(ledger.with_fates(rounds, tasks)["fate"].item())
+    return str(ledger.with_energy_outcomes(rounds, tasks)["energy_outcome"].item())
 
 
 NO_MODEL: dict[str, Any] = {"aggregated": False}
 NO_CHOICE: dict[str, Any] = {"aggregated": False, "num_selected": 0}
 
 
-@pytest.mark.parametrize(("purpose", "round_", "fate"), [
+@pytest.mark.parametrize(("purpose", "round_", "outcome"), [
     (Purpose.TRAIN, {}, "used"),
     (Purpose.TRAIN, NO_MODEL, "unused"),
     (Purpose.PROBE, NO_MODEL, "used"),
     (Purpose.PROBE, NO_CHOICE, "unused"),
     (Purpose.EVALUATE, NO_CHOICE, "used"),
 ])  # fmt: skip
-def test_energy_is_used_if_something_came_of_it_or_has_the_outcome(purpose, round_, fate):
+def test_energy_is_used_if_something_came_of_it_or_has_the_outcome(purpose, round_, outcome):
     lost = [outcome for outcome in Outcome if outcome is not Outcome.DELIVERED]
 
-    assert fate_of(purpose, Outcome.DELIVERED, **round_) == fate
-    assert [fate_of(purpose, outcome, **round_) for outcome in lost] == lost
+    assert outcome_of(purpose, Outcome.DELIVERED, **round_) == outcome
+    assert [outcome_of(purpose, outcome, **round_) for outcome in lost] == lost
 
 
 def test_ledger_by_hand():
@@ -80,8 +80,8 @@ def test_ledger_by_hand():
 def test_sums_come_in_the_order_of_tables_and_of_fates():
     entries = ledger.ledger(ROUNDS, TASKS)
 
-    by_fate = {"used": 40.0, "unused": 40.0, "late": 20.0, "offline": 20.0, "cancelled": 20.0}
-    assert list(ledger.energy_by(entries, "fate").items()) == list(by_fate.items())
+    by_outcome = {"used": 40.0, "unused": 40.0, "late": 20.0, "offline": 20.0, "cancelled": 20.0}
+    assert list(ledger.energy_by(entries, "energy_outcome").items()) == list(by_outcome.items())
     present = ["compute", "receive", "transmit", "tail", "idle"]
     assert list(ledger.energy_by(entries, "component").index) == present
     assert list(ledger.energy_by(entries, "purpose").index) == ["train", "probe"]
@@ -93,7 +93,9 @@ def test_sums_come_in_the_order_of_tables_and_of_fates():
     }
 
 
-@pytest.mark.parametrize("keys", [(), ("energy_j",), ("fate", "fate"), ("round",)])
+@pytest.mark.parametrize(
+    "keys", [(), ("energy_j",), ("energy_outcome", "energy_outcome"), ("round",)]
+)
 def test_other_keys_are_refused(keys):
     with pytest.raises(ValueError, match="keys must be one or more of client, device, purpose"):
         ledger.energy_by(ledger.ledger(ROUNDS, TASKS), *keys)
@@ -124,13 +126,13 @@ def test_sums_by_any_keys_are_all_the_joules(tasks, aggregated, keys):
         joules_of = dict(zip(ledger.COMPONENTS.values(), spent, strict=True))
         rows.append(task_row(number, client, f"device-{client % 2}", **keys_of_task, **joules_of))
     entries = ledger.ledger(round_frame(*rounds), task_frame(*rows))
-    by = ledger.energy_by(entries, *(sorted(keys) or ["fate"]))
+    by = ledger.energy_by(entries, *(sorted(keys) or ["energy_outcome"]))
     wasted_j = math.fsum(r.energy_j for r in rows if r.outcome is not Outcome.DELIVERED)
 
     assert math.fsum(by) == pytest.approx(math.fsum(row.energy_j for row in rows), rel=1e-12)
-    assert math.fsum(entries.energy_j[~entries.fate.isin(["used", "unused"])]) == pytest.approx(
-        wasted_j, rel=1e-12
-    )
+    assert math.fsum(
+        entries.energy_j[~entries.energy_outcome.isin(["used", "unused"])]
+    ) == pytest.approx(wasted_j, rel=1e-12)
     assert not entries.duplicated(list(ledger.KEYS)).any()
     assert (entries["energy_j"] > 0.0).all()
 

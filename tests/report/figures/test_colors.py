@@ -3,12 +3,14 @@
 import itertools
 from collections.abc import Mapping, Sequence
 
+import matplotlib
 import numpy as np
 import pytest
-from matplotlib.colors import to_rgb
+from matplotlib.colors import to_hex, to_rgb
 
 from fleetsim.contracts import FloatArray
-from fleetsim.report.figures import style
+from fleetsim.report.figures import dark_scheme, style
+from fleetsim.report.figures.dark_scheme import on_dark
 from fleetsim.studies.page import arm_styles
 
 # Machado, Oliveira and Fernandes, "A physiologically-based model for simulation of color vision
@@ -75,9 +77,13 @@ def contrast(one: str, other: str) -> float:
         ([color for _, color in style.PHASES.values()], LEAST),
         (style.fill_colors(7), LEAST),
         (arm_styles.DARK, 14.0),
+        (list(map(on_dark, style.OUTCOMES.values())), 15.5),
+        ([on_dark(color) for _, color in style.COMPONENTS.values()], 15.5),
+        (list(map(on_dark, style.fill_colors(7))), 15.5),
     ],
-    ids=["outcomes", "components", "phases", "series", "arms on a dark page"],
-)
+    ids=[*("outcomes", "components", "phases", "series", "arms on a dark page"),
+         *("dark outcomes", "dark components", "dark series")],
+)  # fmt: skip
 def test_no_two_colours_of_a_figure_look_alike(colors: list[str], least: float, seen_with: str):
     places = [lab(color, seen_with) for color in colors]
     distances = [np.linalg.norm(a - b) for a, b in itertools.combinations(places, 2)]
@@ -90,6 +96,20 @@ def test_lines_of_arms_contrast_with_the_page():
     assert set(arm_styles.LIGHT) == set(style.fill_colors(7))
     assert min(contrast(color, arm_styles.LIGHT_PAPER) for color in arm_styles.LIGHT[:5]) > 3.0
     assert min(contrast(color, arm_styles.DARK_PAPER) for color in arm_styles.DARK) > 4.5
+
+
+def test_colors_of_dark_figures_contrast_with_their_paper():
+    used = [*style.OUTCOMES.values(), *(color for _, color in style.COMPONENTS.values())]
+    shades = map(to_hex, matplotlib.colormaps["cividis"](np.linspace(0.0, 1.0, 20)))
+    contrasts, rising = (
+        [contrast(on_dark(color), dark_scheme.PAPER) for color in colors]
+        for colors in ({*used} - {style.LIGHT_GREY}, shades)
+    )
+
+    assert min(contrasts) > 3.0
+    assert rising[0] > 3.0
+    assert rising == sorted(rising)
+    assert contrast(on_dark(style.INK), on_dark("#ffffff")) > 7.0
 
 
 def test_arms_differ_without_colors_too():

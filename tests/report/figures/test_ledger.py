@@ -49,7 +49,7 @@ def test_table_by_hand() -> None:
 
 def test_a_run_that_spent_nothing_has_a_table_and_figures_that_say_so() -> None:
     figures = (
-        shown.by_component_and_fate(NONE),
+        shown.by_component_and_outcome(NONE),
         shown.side_by_side({"a": NONE}),
         energy_inequality.energy_by_client(NONE, CLIENTS.iloc[:0]),
         energy_inequality.energy_by_client(NONE, CLIENTS),
@@ -62,14 +62,14 @@ def test_a_run_that_spent_nothing_has_a_table_and_figures_that_say_so() -> None:
 
 
 def test_each_purpose_has_a_panel_with_every_joule_in_it_once() -> None:
-    train, probe = shown.by_component_and_fate(ENTRIES).axes
+    train, probe = shown.by_component_and_outcome(ENTRIES).axes
 
     parts = ["compute", "receive", "transmit", "radio tail", "idle, awake"]
     assert tick_labels(train)[::-1] == parts
     assert widths(train, "used")[::-1] == [2.0, 3.0, 4.0, 5.0, 6.0]
     assert widths(train, "unused")[::-1] == [2.0, 3.0, 4.0, 0.0, 0.0]
     assert widths(train, "late")[::-1] == [12.0, 3.0, 4.0, 5.0, 6.0]
-    assert sum(sum(widths(probe, fate)) for fate in ("used", "unused", "late")) == 1000.0
+    assert sum(sum(widths(probe, outcome)) for outcome in ("used", "unused", "late")) == 1000.0
     assert (train.get_xlabel(), probe.get_xlabel()) == ("energy (J)", "energy (J)")
 
 
@@ -86,11 +86,11 @@ def test_tables_of_runs_by_hand() -> None:
     frame = ledger_tables.frame(ledgers)
     columns = ("run", "used (J)", "unused (J)", "late (J)", "all (J)")
 
-    assert list(frame.columns) == ["label", "purpose", "fate", "component", "energy_j"]
+    assert list(frame.columns) == ["label", "purpose", "energy_outcome", "component", "energy_j"]
     assert (set(frame["label"]), frame["energy_j"].sum()) == ({"a"}, 1059.0)
     assert ledger_tables.frame({"none": NONE}).empty
-    assert ledger_tables.fate_table(ledgers).columns == columns
-    assert ledger_tables.fate_table(ledgers).rows == [
+    assert ledger_tables.outcome_table(ledgers).columns == columns
+    assert ledger_tables.outcome_table(ledgers).rows == [
         ("a", "1,020", "9.00", "30.0", "1,059"),
         ("none", "-", "-", "-", "0"),
     ]

@@ -77,7 +77,7 @@ def test_table_by_hand(runs: list[Run]) -> None:
 
 
 def test_text_table_by_hand(runs: list[Run]) -> None:
-    note, totals, seconds, joules, rounds, _, _, components, fates = comparison.text_table(
+    note, totals, seconds, joules, rounds, _, _, components, outcomes = comparison.text_table(
         comparison.compare(runs, targets=[0.8, 0.6])
     ).split("\n\n")
 
@@ -101,7 +101,7 @@ def test_text_table_by_hand(runs: list[Run]) -> None:
         "random                       400      400",
         "oort                       1,500    1,500",
     ]
-    assert fates.splitlines()[0] == "Joules by energy outcome  used (J)  all (J)"
+    assert outcomes.splitlines()[0] == "Joules by energy outcome  used (J)  all (J)"
 
 
 def test_the_comprehensive_score_by_hand(runs: list[Run]) -> None:
@@ -140,6 +140,9 @@ def test_a_comparison_is_a_page_a_table_and_a_figure(runs: list[Run], tmp_path: 
             for end in ("pdf", "svg")
         ),
     }
+    html = path.read_text()
+    assert "<p>The scenarios differ in server.selector.kind (random, oort).</p>" in html
+    assert "<dt>selector</dt><dd>random</dd><dd>oort, alpha 2, pacer (step_s 10)</dd>" in html
     assert list(read["label"]) == ["random", "oort"]
     assert list(read["time_to_0.6_s"]) == [20.0, 10.0]
     assert "20.0,200.0,2,40.0,400.0,4" in path.with_suffix(".csv").read_text()

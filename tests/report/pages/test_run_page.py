@@ -8,12 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fleetsim.contracts import Outcome, Purpose
+from fleetsim.contracts import Outcome, Purpose, RoundRow, TaskRow
 from fleetsim.errors import ScenarioError
 from fleetsim.record.saved_run import Run, open_run
 from fleetsim.report.figures import selection
-from fleetsim.report.pages import ledger_tables, run_page, summary
-from tests.report.made_runs import MadeUp, make_run, write_run
+from fleetsim.report.figures.dark_scheme import in_both_schemes
+from fleetsim.report.pages import ledger_tables, run_figures, run_page, summary
+from tests.report.drawn import words
+from tests.report.made_runs import MadeUp, make_run, reworded, write_run
 from tests.report.parsed_page import ParsedPage
 from tests.report.rows import round_frame, round_row, task_frame, task_row
 
@@ -21,7 +23,7 @@ EVIL = "\"'><script>alert(1)</script>&amp;{{ 7*7 }}"
 FIGURES = {
     *("accuracy-time", "accuracy-energy", "accuracy-rounds", "seconds-by-device"),
     *("joules-by-device", "waste", "coverage", "selection-ratio", "selections", "stragglers"),
-    *("ledger", "energy-inequality"),
+    *("ledger", "energy-inequality", "task-durations"),
 }
 
 
@@ -66,7 +68,7 @@ def test_the_page_in_the_run_folder_shows_every_saved_figure(run: Run, parsed: P
 
     assert (run.folder / "report.html").is_file()
     assert files.keys() == {f"{stem}.svg" for stem in FIGURES}
-    assert shown == set(files.values())
+    assert shown == set(map(in_both_schemes, files.values()))
     assert all(parsed.attributes("alt"))
 
 
@@ -81,7 +83,15 @@ def test_the_page_shows_the_run_and_its_ledger_and_no_costs_without_prices(
     for text in (run.manifest.digest, run.manifest.world_hash, "deadline_s: 45.0"):
         assert text in parsed.words
     assert "not complete" not in parsed.words
-    assert [attributes["href"] for attributes in parsed.all("a")] == [f"#{a}" for a in anchors]
+    # The setup is visible, without a fold around it.
+    for label, fact in (
+        ("clients", "40 (10 pixel-6, 10 realme-q3s, 10 jetson-nano-cpu, 10 t2.small)"),
+        ("versions", "fleetsim 0.1.0, python 3.11.0"),
+    ):
+        assert f"<dt>{label}</dt><dd>{fact}</dd>" in html.partition("<details")[0]
+    hrefs = [attributes["href"] for attributes in parsed.all("a")]
+    assert hrefs[-len(anchors) :] == [f"#{a}" for a in anchors]
+    assert set(hrefs) == set(hrefs[-len(anchors) :])
     assert len(set(anchors)) == len(anchors) >= 8
     for row in ledger_tables.table(run.ledger()).rows:
         assert all(f">{cell}<" in html for cell in row if cell)
@@ -143,9 +153,9 @@ def test_a_report_has_the_targets_that_are_asked_for_too(tmp_path: Path) -> None
     html = run_page.write_report(run, targets=[0.62, 0.1]).read_text()
 
     rows = html.split('id="time-and-energy-to-accuracy"')[1].split("</table>")[0]
-    assert re.findall(r'<th scope="row">(\d+ %)</th><td>([^<]*)</td>', rows) == [
-        *(("10 %", "1"), ("50 %", "2"), ("60 %", "2"), ("62 %", "2")),
-        *(("70 %", "2"), ("75 %", "2"), ("80 %", "-")),
+    rows = rows.replace("\xa0", " ")
+    assert re.findall(r'<th scope="row">([\d%, ]+)</th><td>([^<]*)</td>', rows) == [
+        *(("10 %", "1"), ("50 %, 60 %, 62 %, 70 %, 75 %", "2"), ("80 %", "-")),
     ]
     with pytest.raises(ScenarioError, match=r"--target 1.5: must be above 0 and at most 1"):
         run_page.write_report(run, targets=[1.5])
@@ -204,6 +214,61 @@ def test_a_run_that_is_not_complete_says_so(
     assert words in parsed.words
     assert len(parsed.attributes("src")) == len(FIGURES)
     assert summary.terminal_lines(run)[1].startswith("rounds    3 in ")
+
+
+def test_a_figure_of_a_single_fact_is_a_sentence(tmp_path: Path) -> None:
+    made = MadeUp(size=1, devices={"phone": 3.0}, cohort=1, num_rounds=3)
+    run = make_run(tmp_path / "run", made)
+    drawn = [each for _, figures in run_figures.sections(run, []) for each in figures]
+    once = run_figures.accuracy_figures(round_frame(round_row(1), round_row(2, 0.62)), [])
+
+    assert [(stem, shown) for stem, shown, *_ in drawn if isinstance(shown, str)] == [
+        ("waste", "No energy was wasted."),
+        ("task-durations", "Each of 3 train tasks took 7.00 s."),
+        ("selection-ratio", "Every round selected 100.0 % of the fleet."),
+        ("selections", "Each of the 1 clients: 3 train tasks, 3 delivered."),
+    ]
+    assert [each[1] for each in once] == ["The model was evaluated once, after round 2: 62.0 %."]
+    assert "Every round selected 100.0 %" in words(run.figure("selection-ratio"))
+
+
+ROUNDS = [
+    round_row(1, 0.25, energy_wasted_j=0.0),
+    round_row(2, 0.75, waiting_s=4.0, energy_wasted_j=100.0),
+]
+LOST = [task_row(0, 0, energy_compute_j=82.0), task_row(1, 0, outcome=Outcome.LATE, round=2,
+        energy_compute_j=82.0)]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("stop", "rounds", "tasks", "opening", "last"),
+    [
+        ("rounds: 12", ROUNDS, LOST, "75 % was first reached after 20.0 s, 200 J and 2 rounds",
+         ("50.0 % of the energy was wasted, most of it in tasks that were late; look next at",
+          "Task outcomes")),
+        ("accuracy: 0.8", [round_row(1, 0.5, waiting_s=4.0)], None,
+         "the target of 80 % was not reached, and the best accuracy is 50.0 %",
+         ("On average the first client of a round waits 4.00 s for the last, 40.0 % of the round;"
+          " look next at", "Task durations")),
+        ("rounds: 12", [round_row(1, energy_wasted_j=0.0)], None, "there is no accuracy",
+         ("Wasted energy and waiting are small; look next at", "Time and energy by device")),
+    ],
+)  # fmt: skip
+def test_a_page_begins_with_what_it_shows_and_its_largest_loss(
+    tmp_path: Path,
+    stop: str,
+    rounds: list[RoundRow],
+    tasks: list[TaskRow] | None,
+    opening: str,
+    last: tuple[str, str],
+) -> None:
+    run = write_run(tmp_path / "run", MadeUp(), rounds, tasks)
+    run = reworded(run, "rounds: 12", stop)
+    first, energy, loss = run_page.overview(run, run.tasks, run.ledger())
+
+    assert first[0].endswith(f"virtual time and energy: {opening}; see")
+    assert energy[0].endswith(" is compute; see")
+    assert loss == last
 
 
 def test_targets_are_those_reached() -> None:

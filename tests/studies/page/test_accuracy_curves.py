@@ -61,3 +61,25 @@ def test_a_curve_is_early_if_most_is_gained_in_the_first_fifth(reached_at: float
     mean = np.where(x >= reached_at, 0.9, 0.1)
 
     assert accuracy_curves.is_early([ArmCurve("a", x, mean, mean, mean, ())]) is is_early
+
+
+@pytest.mark.parametrize(
+    ("targets", "is_log", "begin"),
+    [
+        # By x = 10 both have 0.5; with a twentieth of the 0.38 above it the axis begins at 0.481.
+        ((0.8,), False, 0.48),
+        # 0.3 - 0.05 * 0.58 = 0.271 leaves out less than a quarter of 0.1 to 0.88.
+        ((0.3, 0.8), False, 0.0),
+        # The opening tenth of 1 to 100 ends at 10^0.2 = 1.6, where both still have 0.1.
+        ((0.8,), True, 0.0),
+    ],
+)
+def test_an_axis_begins_below_what_all_arms_have_after_its_opening_tenth_and_below_targets(
+    targets: tuple[float, ...], is_log: bool, begin: float
+):
+    x = np.array([1.0, 10.0, 50.0, 100.0])
+    means = np.array([[0.1, 0.6, 0.5, 0.8], [0.1, 0.55, 0.7, 0.88]])
+    curves = [ArmCurve("a", x, mean, mean, mean, ()) for mean in means]
+
+    assert accuracy_curves.zoomed_from(curves, targets, is_log=is_log) == begin
+    assert accuracy_curves.zoomed_from([], targets, is_log=is_log) == 0.0

@@ -13,9 +13,7 @@ from fleetsim.studies.page import arm_costs, intervals
 
 
 def costs(rows: list[tuple[str, str, int, str, float, bool]]) -> pd.DataFrame:
-    return pd.DataFrame(
-        rows, columns=["condition", "arm", "seed", "currency", "cost", "is_reached"]
-    )
+    return pd.DataFrame(rows, columns=["condition", "arm", "seed", "metric", "cost", "is_reached"])
 
 
 def both(arm: str, seed: int, seconds: float, joules: float, *, reached: bool = True) -> list[Any]:
@@ -85,7 +83,7 @@ def test_a_mean_ledger_counts_a_run_without_a_part_as_zero():
             ("a", 1, "transmit", "used", 6.0),
             ("a", 2, "compute", "used", 20.0),
         ],
-        columns=["arm", "seed", "component", "fate", "energy_j"],
+        columns=["arm", "seed", "component", "energy_outcome", "energy_j"],
     )
     joules = arm_costs.mean_ledger(entries, "component", ["b", "a"], ["transmit", "compute"])
 

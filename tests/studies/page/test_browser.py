@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from fleetsim.studies.page import study_page
 from fleetsim.studies.page.arm_styles import DARK_PAPER, LIGHT_PAPER
 from fleetsim.studies.study_tables import StudyHeader, StudyTables
-from tests.studies.page.made_tables import ARMS, CONDITIONS, SCRIPT_NAME
+from tests.studies.page.made_tables import (
+    ARMS,
+    CONDITIONS,
+    SCRIPT_NAME,
+    made_header,
+    made_tables,
+)
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, Locator, Page
 
 pytestmark = pytest.mark.slow
 
@@ -23,6 +32,9 @@ PATIENCE_MS = 120_000
 HIDDEN_ARMS = """name => document.querySelector(`[data-chart="${name}"] .plot`).data
     .filter(trace => trace.showlegend && trace.meta.arm !== undefined && trace.visible !== true)
     .map(trace => trace.meta.arm)"""
+LEGENDS_BELOW_AXES = """() => [...document.querySelectorAll('.plot')].every(plot =>
+    plot.querySelector('.legend').getBoundingClientRect().top
+    >= plot.querySelector('.g-xtitle').getBoundingClientRect().bottom)"""
 WIDER = """() => [...document.querySelectorAll('body *')]
     .filter(part => part.getBoundingClientRect().right > innerWidth + 1 && !part.closest('.scroll'))
     .map(part => part.outerHTML.slice(0, 80))"""
@@ -34,6 +46,15 @@ def address(
 ) -> str:
     folder: Path = tmp_path_factory.mktemp("study")
     return study_page.write_page(tables, header, folder).as_uri()
+
+
+@pytest.fixture(scope="module")
+def crowded(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Page of fourteen arms."""
+    arms = tuple(f"selector number {number}" for number in range(14))
+    header = made_header(arms=arms, varied=False)
+    folder: Path = tmp_path_factory.mktemp("crowded")
+    return study_page.write_page(made_tables(header), header, folder).as_uri()
 
 
 @pytest.fixture
@@ -49,7 +70,7 @@ def open_page(
     """Open the page; at the end nothing may have been complained of or asked for."""
     contexts = []
 
-    def opened(**settings: Any) -> Page:
+    def opened(at: str = address, **settings: Any) -> Page:
         context = browser.new_context(**settings)
         context.set_default_timeout(PATIENCE_MS)
         contexts.append(context)
@@ -59,9 +80,9 @@ def open_page(
         page.on("dialog", lambda dialog: complaints.append(dialog.message))
         page.on(
             "request",
-            lambda request: complaints.append(request.url) if request.url != address else None,
+            lambda request: complaints.append(request.url) if request.url != at else None,
         )
-        page.goto(address)
+        page.goto(at)
         if settings.get("java_script_enabled", True):
             page.wait_for_selector("html[data-drawn]")
         return page
@@ -158,11 +179,49 @@ def test_a_click_in_a_legend_hides_an_arm_in_all_charts_and_a_double_click_isola
     hides(page, [0, 2, 3])
 
 
-def test_a_narrow_page_has_no_overflow(open_page):
-    page = open_page(viewport={"width": 400, "height": 800})
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [400, 1280])
+def test_nothing_overflows_legends_are_below_axes_and_tables_show_that_they_go_on(
+    open_page, crowded: str, width: int, scheme: str
+):
+    page = open_page(crowded, viewport={"width": width, "height": 800}, color_scheme=scheme)
+    page.wait_for_function(LEGENDS_BELOW_AXES)
+    paper = {"light": LIGHT_PAPER, "dark": DARK_PAPER}[scheme]
+    has_paper(page, paper)
+    table = page.locator('.scroll:has([data-name="summaries"])')
+    table.evaluate("table => { table.scrollTop = 200; table.scrollLeft = 0; }")
+    edge = edge_of(table)
+    table.evaluate("table => { table.scrollLeft = table.scrollWidth; }")
 
-    assert page.evaluate("document.documentElement.scrollWidth") == 400
+    assert page.evaluate("document.documentElement.scrollWidth") == width
     assert page.evaluate(WIDER) == []
+    # Only a narrow page hides columns.
+    assert (edge == paper, edge_of(table)) == (width == 1280, paper)
+
+
+def edge_of(table: Locator) -> str:
+    """Return the most frequent colour of pixels near the right edge of a table."""
+    picture = Image.open(BytesIO(table.screenshot())).convert("RGB")
+    strip = np.asarray(picture)[picture.height // 3 : -picture.height // 3, -4].tolist()
+    return "#" + bytes(max(strip, key=strip.count)).hex()
+
+
+def test_a_printed_page_is_light_fits_its_paper_and_has_all_verdicts(open_page):
+    # A4 without margins of 14 mm: 182 mm at 96 dots per inch.
+    page = open_page(viewport={"width": 688, "height": 1000}, color_scheme="dark")
+    page.emulate_media(media="print", color_scheme="dark")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    has_paper(page, LIGHT_PAPER)
+    cut = """() => [...document.querySelectorAll('.scroll, .plot')]
+        .filter(part => part.scrollWidth > part.clientWidth + 1).length"""
+
+    assert page.evaluate("document.documentElement.scrollWidth") == 688
+    assert page.evaluate(cut) == 0
+    assert page.locator(".verdicts li").last.is_visible()
+    assert not page.locator(".controls").first.is_visible()
+
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    has_paper(page, DARK_PAPER)
 
 
 def test_charts_follow_the_scheme_of_the_reader_also_when_it_changes(open_page):

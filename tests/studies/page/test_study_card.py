@@ -18,7 +18,7 @@ def test_a_study_shows_its_verdicts_costs_and_one_picture():
     html = study_card.html(tables, header)
 
     rows = tables.verdicts[tables.verdicts["target"] == "80 %"]
-    (sentence,) = rows[rows["currency"] == "joules"]["sentence"]
+    (sentence,) = rows[rows["metric"] == "joules"]["sentence"]
     body = html.partition("<tbody>")[2]
     assert html.count("<img ") == 1
     assert sentence.replace("'", "&#39;") in html
@@ -48,8 +48,8 @@ def test_a_large_study_stays_small():
     html = study_card.html(made_tables(header, num_rounds=5), header)
 
     assert html.count("<tr>") == 1 + 24 + 1
-    assert "... and 58 more" in html  # 41 arms in two currencies, less 24
-    assert "... and 28 more verdicts" in html  # 40 less 12
+    assert "... and 58 more" in html  # 41 arms in two metrics, less 24
+    assert "... and 108 more verdicts" in html  # 40 in three metrics, less 12
 
 
 def test_a_study_without_any_run_shows_that(tmp_path):

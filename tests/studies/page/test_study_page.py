@@ -107,16 +107,17 @@ def test_every_chart_has_a_variant_for_every_choice_and_a_description_that_says_
     charts = data["charts"]
     sizes = {name: len(variants) for name, variants in charts.items()}
 
-    # Conditions x axes, conditions x targets, targets x currencies, conditions x two divisions.
-    assert sizes == {"accuracy": 2 * 3, "plane": 2 * 2, "effect": 2 * 3, "ledger": 2 * 2}
+    # Conditions x axes, conditions x targets, targets x metrics, conditions x targets x two
+    # divisions.
+    assert sizes == {"accuracy": 2 * 3, "plane": 2 * 2, "effect": 2 * 3, "ledger": 2 * 2 * 2}
     assert "oort needs" in charts["accuracy"][0]["finding"]
     assert charts["plane"][1]["finding"].startswith("Pareto front to 80 %:")
-    assert charts["ledger"][0]["finding"].startswith("Mean joules of a run by component: random")
+    assert charts["ledger"][0]["finding"].startswith("Mean joules to 60 % by component: random")
     assert data["choices"] == {
         "condition": CONDITIONS[0],
         "against": "energy",
         "target": TARGETS[-1],
-        "currency": "joules",
+        "metric": "joules",
         "key": "deadline_s",
         "by": "component",
     }

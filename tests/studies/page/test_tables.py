@@ -4,10 +4,13 @@ import dataclasses
 import math
 import shutil
 import subprocess
+from itertools import product
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
+from fleetsim.studies import evidence
 from fleetsim.studies.page import findings, html_tables, latex_tables
 from fleetsim.studies.study_tables import StudyHeader, StudyTables
 from tests.studies.page.made_tables import CONDITIONS, made_header, made_tables
@@ -25,7 +28,7 @@ def test_rows_are_in_the_order_of_the_study_file(tables: StudyTables, header: St
     table = html_tables.verdicts(tables, header)
     arms = [row[0].text for row in table.rows[::3]]
 
-    # Three currencies for each arm, three arms for each condition.
+    # Three metrics for each arm, three arms for each condition.
     assert arms == list(header.arms[1:]) * 4
     assert [row[1].text for row in table.rows[::9]] == [*CONDITIONS, *CONDITIONS]
 
@@ -52,14 +55,56 @@ def test_commands_of_latex_in_names_are_text():
     )
 
 
-def test_a_latex_table_has_as_many_cells_as_columns_in_each_row(tables, header):
-    for text in (latex_tables.summaries(tables, header), latex_tables.verdicts(tables, header)):
-        columns = text.split("\\begin{tabular}{")[1].split("}")[0]
-        rows = [line for line in text.splitlines() if line.endswith(r" \\")]
+HOURS = {"a": (2, 8), "b": (1, 4), "c": (5, 20), "d": (3, 12.04)}
 
-        assert len(rows) > 20
-        assert {row.count(" & ") + 1 for row in rows} == {len(columns)}
-        assert text.count("\\toprule") == text.count("\\midrule") == text.count("\\bottomrule") == 1
+
+def hand_made(num_metrics: int = 1) -> tuple[StudyTables, StudyHeader]:
+    """Costs of two seeds; the second run of c ended without the target."""
+    names = ("seconds", "joules", "rounds", "dollars")[:num_metrics]
+    costs = pd.DataFrame(
+        {"condition": "", "target": "50 %", "metric": name, "arm": arm, "seed": seed,
+         "cost": 3600.0 * hours[seed - 1], "is_reached": (arm, seed) != ("c", 2)}
+        for name, (arm, hours), seed in product(names, HOURS.items(), (1, 2))
+    )  # fmt: skip
+    runs = costs[["condition", "arm", "seed"]].drop_duplicates().assign(status="done")
+    header = StudyHeader("My_study.1", "", tuple(HOURS), "b", (1, 2), ("50 %",))
+    none, verdicts = pd.DataFrame(), evidence.verdicts(costs, header.arms, "b")
+    return StudyTables(runs, costs, none, none, none, verdicts), header
+
+
+@pytest.mark.parametrize(
+    ("spread", "cells"),
+    [
+        # Geometric means, least and most. The ratio of a to b is 2 for both seeds: without spread
+        # p is the least of two signs, 0.5. The ratios of d are 3 and 3.01: t = 660, p = 0.001.
+        ("interval", [r"4.00 [2.00, 8.00]+", r"\textbf{2.00} [1.00, 4.00]",
+                      r"$\geq$ 10.00 (1/2)+", "6.01 [3.00, 12.04]"]),
+        # 6, 3 and 9.04, each over the square root of 2.
+        ("std", [r"5.00 $\pm$ 4.24+", r"\textbf{2.50} $\pm$ 2.12", r"$\geq$ 12.50 (1/2)+",
+                 r"7.52 $\pm$ 6.39"]),
+    ],
+)  # fmt: skip
+def test_a_latex_table_has_one_unit_and_marks_the_best_and_what_does_not_differ(spread, cells):
+    text = latex_tables.summaries(*hand_made(), has_std=spread == "std")
+    lines = text.replace(r"\rlap{$^{\dagger}$}", "+").splitlines()
+    rows = [line for line in lines if line[:4] in {f"{arm} & " for arm in HOURS}]
+
+    assert rows == [f"{arm} & {cell} \\\\" for arm, cell in zip(HOURS, cells, strict=True)]
+    assert r"Arm & \multicolumn{1}{c}{Time (h)} \\" in text
+    assert r"\label{tab:my-study-1-summaries}" in text
+    assert r"to the target accuracy 50\,\%; 8 of 8 runs, seeds 1, 2." in text
+
+
+def test_a_latex_table_of_ratios_has_their_tests_and_metrics_beyond_three_have_a_second_one():
+    tables, header = hand_made(4)
+    text = latex_tables.verdicts(tables, header)
+    rows = [line for line in text.splitlines() if line.startswith("d & ")]
+
+    # The root of 3 * 3.01; an interval of two pairs has 12.7 of their standard errors.
+    assert rows[0].startswith(r"d & \textbf{3.00} [2.94, 3.07] & 0.003 & ")
+    assert [row.count(" & ") for row in rows] == [6, 2]
+    assert "Holm" in text
+    assert [f"tab:my-study-1-verdicts{end}" in text for end in ("}", "-2}", "-3}")] == [1, 1, 0]
 
 
 @pytest.mark.slow
@@ -76,6 +121,7 @@ def test_latex_accepts_the_tables(tmp_path: Path, tables, header):
     )  # fmt: skip
 
     assert ended.returncode == 0, ended.stdout[-1500:]
+    assert "Overfull" not in ended.stdout
 
 
 def test_what_limits_the_findings_is_said(tables, header):

@@ -7,11 +7,13 @@ import pytest
 
 from benchmarks import synthetic_studies
 from benchmarks.synthetic_studies import (
+    AT_THE_MARGIN,
     CHEAP_ROUNDS,
     LAWS,
     NULL_LAWS,
     Law,
     coverage,
+    false_equivalences,
     false_verdicts,
 )
 from fleetsim import rng
@@ -35,6 +37,14 @@ def noise(share: float, num: int) -> float:
 @pytest.mark.parametrize("name", NULL_LAWS)
 def test_few_studies_without_effect_have_few_false_verdicts(name):
     assert false_verdicts(NULL_LAWS[name], 5, 400) <= 0.05 + noise(0.05, 400)
+
+
+@pytest.mark.parametrize("name", [name for name in AT_THE_MARGIN if "evaluated" not in name])
+def test_few_studies_at_the_margin_have_false_verdicts_of_equivalence(name):
+    share = false_equivalences(AT_THE_MARGIN[name], 5, 2_000)
+
+    assert share <= 0.05 + noise(0.05, 2_000)
+    assert "0.2" in name or share > 0.02  # and the test is not blind
 
 
 def test_a_test_of_each_arm_without_holm_would_have_too_many(monkeypatch):
@@ -81,7 +91,7 @@ def test_the_verdicts_are_those_of_whole_arrays(censored):
             )
             for arm in (1, 2, 3)
         }
-        verdicts = decide(comparisons, baseline="0", currency="joules", target="80 %")
+        verdicts = decide(comparisons, baseline="0", metric="joules", target="80 %")
 
         assert [verdict.p_holm for verdict in verdicts] == pytest.approx(p_holm[study].tolist())
 

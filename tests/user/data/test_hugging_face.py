@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from fleetsim.errors import DataError, ScenarioError
-from fleetsim.learning.data.byte_images import ByteImages
+from fleetsim.learning.data.dataset import ByteImages
 from fleetsim.user.data import hugging_face
 from fleetsim.user.data.user_dataset import dataset
 

@@ -16,8 +16,7 @@ from torch.utils.data import Dataset as TorchDataset
 from torch.utils.data import IterableDataset, Subset, TensorDataset
 
 from fleetsim.errors import DataError, FleetsimError, ScenarioError
-from fleetsim.learning.data.byte_images import ByteImages
-from fleetsim.learning.data.content_hash import content_sha256
+from fleetsim.learning.data.dataset import ByteImages, content_sha256
 from fleetsim.user.data.user_dataset import dataset
 
 X = np.arange(24, dtype=np.float64).reshape(8, 3) / 7

@@ -4,6 +4,7 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -15,9 +16,12 @@ from fleetsim.learning.data.blank import BlankSettings
 from fleetsim.learning.data.digits import DigitsSettings
 from fleetsim.learning.local.optimizer_settings import SgdSettings
 from fleetsim.learning.local.settings import LocalSettings
+from fleetsim.learning.partition.dirichlet import DirichletSettings
+from fleetsim.learning.partition.iid import IidSettings
 from fleetsim.training.preparation import prepare_task
 from fleetsim.training.prepared_task import PreparedTask, TaskRequest
 from fleetsim.training.settings import TaskSettings, TrainerSettings
+from fleetsim.training.trial_clients import vector_of
 from fleetsim.user.watched_calls import same
 from tests.learning.given_networks import given
 
@@ -30,19 +34,22 @@ def prepared(
     trainer: TrainerSettings | None = None,
     workers: int = 1,
     train: bool = True,
-    batch_size: int = 8,
+    seed: int = 3,
     clients: int = 6,
+    alpha: float | None = None,
+    **changes: Any,
 ) -> PreparedTask:
-    local = LOCAL.model_copy(update={"batch_size": batch_size})
+    local = LOCAL.model_copy(update=changes)
     dataset = DigitsSettings() if train else BlankSettings(input_shape=(1, 8, 8))
     # A plug-in extends the scenario's class; here the task is put together unchecked.
     model: Any = given(make)
-    task = TaskSettings.model_construct(dataset=dataset, model=model, local=local)
+    split = DirichletSettings(alpha=alpha, min_samples=2) if alpha else IidSettings()
+    task = TaskSettings.model_construct(dataset=dataset, model=model, local=local, partition=split)
     request = TaskRequest(
         task=task,
         trainer=trainer or TrainerSettings(),
-        seed=3,
-        clients_seed=3,
+        seed=seed,
+        clients_seed=seed,
         num_clients=clients,
         measures_memory=True,
     )
@@ -57,8 +64,9 @@ def net(*layers: nn.Module) -> Callable[[SampleForm], nn.Module]:
     return make
 
 
-def results_of(task: PreparedTask, work: Work) -> list[JobResult]:
-    tickets = [task.trainer.submit(Job(client, work, task.parameters, (1,))) for client in range(6)]
+def results_of(task: PreparedTask, work: Work, num: int = 6) -> list[JobResult]:
+    jobs = [Job(client, work, task.parameters, (1,)) for client in range(num)]
+    tickets = list(map(task.trainer.submit, jobs))
     return task.trainer.results(tickets)
 
 
@@ -132,6 +140,21 @@ def test_a_run_without_training_knows_the_cost_and_makes_no_proof() -> None:
     assert task.cost.memory is not None
     # Weights and gradients; the inputs, two activations and the logits of a sample.
     assert task.cost.memory.state_byte == 2 * 4 * task.cost.num_parameters
+
+
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_batch_norm_trains_clients_of_any_size_unless_single_samples_are_kept(seed: int) -> None:
+    make = net(nn.BatchNorm1d(16))
+    with pytest.raises(
+        ScenarioError, match=r"client .* \(set task.local.last_batch: merge, or drop"
+    ):
+        prepared(make, seed=seed, clients=50, alpha=0.5)
+
+    for last in ("drop", "merge"):
+        task = prepared(make, seed=seed, clients=50, alpha=0.5, last_batch=last)
+        vectors = np.stack(list(map(vector_of, results_of(task, TRAIN, 50))))
+        assert np.isfinite(vectors).all()
+        assert (vectors != task.parameters).any(axis=1).all()
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import dropout
 
+from fleetsim.counts import Batching
 from fleetsim.kernels.base import Kernel
 from fleetsim.learning.models.flat_vector import layout
 from fleetsim.learning.models.model_fault import ModelFaultError
@@ -77,13 +78,22 @@ def test_batches_of_one_sample_are_refused_where_a_client_has_them() -> None:
     module = nn.Sequential(nn.Linear(6, 3), nn.BatchNorm1d(3))
     sizes = np.array([4, 9, 8])
 
-    check_single_samples(module, VECTORS, num_samples=sizes, batch_size=5)
-    check_single_samples(Net(), VECTORS, num_samples=sizes, batch_size=4)
+    check_single_samples(module, VECTORS, num_samples=sizes, batching=Batching(5))
+    check_single_samples(Net(), VECTORS, num_samples=sizes, batching=Batching(4))
 
-    with pytest.raises(ModelFaultError, match="which client 1 has with its 9 samples"):
-        check_single_samples(module, VECTORS, num_samples=sizes, batch_size=4)
-    with pytest.raises(ModelFaultError, match="which client 0 has"):
-        check_single_samples(module, VECTORS, num_samples=sizes, batch_size=1)
+    for last in ("drop", "merge"):
+        check_single_samples(module, VECTORS, num_samples=sizes, batching=Batching(4, last))
+
+    merge, more = "set task.local.last_batch: merge, or drop", "raise task.local.batch_size"
+    two = "give every client two samples, as by task.partition.min_samples: 2"
+    for batching, num, match in (
+        (Batching(4), sizes, rf"which client 1 has with its 9 samples \({merge}\), fails"),
+        (Batching(1), sizes, rf"which client 0 has .*\({more}; {merge}\)"),
+        (Batching(4), np.array([8, 1, 5]), rf"client 1 has with its 1 sample \({merge}; {two}\)"),
+        (Batching(4, "merge"), np.array([8, 1, 5]), rf"client 1 has .*\({two}\)"),
+    ):
+        with pytest.raises(ModelFaultError, match=match):
+            check_single_samples(module, VECTORS, num_samples=num, batching=batching)
 
 
 class Squeezing(Net):
@@ -104,9 +114,9 @@ def test_a_network_that_squeezes_its_output_is_refused_for_a_batch_of_one() -> N
     sizes = np.array([8, 9])
     module = Squeezing(in_training_alone=True)
     check_forward(module, VECTORS)
-    check_single_samples(module, VECTORS, num_samples=sizes, batch_size=5)
+    check_single_samples(module, VECTORS, num_samples=sizes, batching=Batching(5))
     with pytest.raises(ModelFaultError, match=r"returns the shape \(3,\) for 1 sample"):
-        check_single_samples(module, VECTORS, num_samples=sizes, batch_size=4)
+        check_single_samples(module, VECTORS, num_samples=sizes, batching=Batching(4))
 
 
 @pytest.mark.parametrize("shape", [(), (0, 3), (1,)])

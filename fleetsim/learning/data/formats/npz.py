@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from fleetsim.errors import DataError
 from fleetsim.host import paths
 from fleetsim.host.unpacking import limit_byte, too_large
-from fleetsim.learning.data.formats.zip_members import PLAIN_METHODS, damage_as_error
+from fleetsim.learning.data.formats.archives import PLAIN_METHODS, damage_as_error
 
 _SUFFIX = ".npy"
 _MAGIC = b"\x93NUMPY"

@@ -4,23 +4,69 @@ Paths of files are relative to the place, with `/`, and without the outermost fo
 archive, or a copy of it on disk, has one. Nothing is unpacked to disk.
 """
 
+import io
 import itertools
+import struct
 import zipfile
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path, PurePosixPath
+from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
 from fleetsim.errors import DataError
 from fleetsim.host import paths
 from fleetsim.learning.data.dataset import LabelledImages
-from fleetsim.learning.data.formats import tar_members
-from fleetsim.learning.data.formats.pictures import SUFFIXES, pixels_of
-from fleetsim.learning.data.formats.zip_members import PLAIN_METHODS, damage_as_error
+from fleetsim.learning.data.formats import archives
+from fleetsim.learning.data.formats.archives import PLAIN_METHODS, damage_as_error
+
+SUFFIXES = frozenset({".jpg", ".jpeg", ".png"})
+"""Ends of the names of files that are read, in lower case."""
+
+_FORMATS = ("JPEG", "PNG")
+_FAULTS = (
+    *(OSError, SyntaxError, ValueError, EOFError, OverflowError, struct.error, zlib.error),
+    *(MemoryError, Image.DecompressionBombError, Image.DecompressionBombWarning),
+)
+"""Exceptions of Pillow for a damaged file."""
 
 _MAX_PICTURE_BYTE = 1 << 20
+
+
+def pixels_of(
+    file: IO[bytes] | bytes,
+    place: str,
+    *,
+    size: tuple[int, int],
+    any_mode: bool = False,
+    side: int | None = None,
+) -> NDArray[np.uint8]:
+    """Return the colours of a picture [height, width, 3]: red, green, blue.
+
+    It must have the width and height `size`, and is resized to `side` x `side` pixels by bicubic
+    interpolation unless that is None. With `any_mode` grey and other pictures are converted to RGB;
+    else they are refused. The size in the file's header is compared before pixels are decoded.
+    """
+    content = io.BytesIO(file) if isinstance(file, bytes) else file
+    try:
+        with Image.open(content, formats=_FORMATS) as image:
+            actual, mode = image.size, image.mode
+            if actual == size and (any_mode or mode == "RGB"):
+                colours = image if mode == "RGB" else image.convert("RGB")
+                if side is not None:
+                    colours = colours.resize((side, side), Image.Resampling.BICUBIC)
+                return np.asarray(colours)
+    except _FAULTS as error:
+        message = " ".join(str(error).split())
+        raise DataError(f"{place}: no readable picture ({message}); save it anew") from error
+    expected = f"{size[0]} x {size[1]}" + ("" if any_mode else " in RGB")
+    raise DataError(
+        f"{place}: {actual[0]} x {actual[1]} pixels in mode {mode}, expected {expected}; save it so"
+    )
 
 
 class PictureFiles(ABC):
@@ -122,19 +168,19 @@ class TarPictures(_Packed):
     """Files in a gzipped tar, which is read twice: for its index, and for pictures."""
 
     def _paths(self) -> Iterator[str]:
-        with tar_members.members(self.place) as stream:
+        with archives.members(self.place) as stream:
             for _, member in stream:
                 if not member.isdir():
                     yield member.name
 
     def contents(self, names: Collection[str]) -> Iterator[tuple[str, bytes]]:
         """See `PictureFiles`."""
-        with tar_members.members(self.place) as stream:
+        with archives.members(self.place) as stream:
             for tar, member in stream:
                 name = self._within(member.name)
                 if name in names:
                     limit = _MAX_PICTURE_BYTE
-                    yield name, tar_members.content_of(tar, member, self.place, max_byte=limit)
+                    yield name, archives.content_of(tar, member, self.place, max_byte=limit)
 
 
 class ZipPictures(_Packed):

@@ -22,7 +22,7 @@ from fleetsim.learning.data.dataset import Dataset, LabelledImages, image_datase
 from fleetsim.learning.data.dataset_kind import DatasetKind
 from fleetsim.learning.data.formats.picture_files import FolderPictures, PictureFiles, ZipPictures
 from fleetsim.learning.data.published.fetch import find_files, named_folder, unpacked_home
-from fleetsim.learning.data.remote_set import RemoteSet, remote_files
+from fleetsim.learning.data.remote_set import SETS, RemoteSet
 from fleetsim.learning.data.standardisation import moments_in
 from fleetsim.schema.ranges import Samples
 
@@ -34,39 +34,11 @@ _TEST_DIVISOR = 10
 _FILE = re.compile(r"[0-9]{6}\.jpg")
 _VALUES = {"1": 1, "-1": 0}
 
-_CELEBA = RemoteSet(
-    name="celeba",
-    title="202,599 faces of 10,177 people of 178 x 218 pixels, with 40 attributes",
-    files=(
-        *remote_files(
-            (),
-            f"""
-{_ARCHIVE} 1_443_490_838
-    46fb89443c578308acf364d7d379fe1b9efb793042c0af734b6112e4fd3a8c74
-""",
-            is_extra=True,
-        ),
-        # Of the second the bytes are about right: published as 3.27 MiB, and used by nothing.
-        *remote_files(
-            (),
-            f"""
-{_ATTRIBUTES} 26_721_026
-    f0e5da289d5ccf75ffe8811132694922b60f2af59256ed362afa03fefba324d0
-{_IDENTITIES} 3_430_000
-    c6143857c3e2630ac2da9f782e9c1232e5e59be993a9d44e8a7916c78a6158c0
-""",
-        ),
-    ),
-    licence="research without commercial purposes; no further distribution",
-    citation="Liu, Luo, Wang, Tang: Deep learning face attributes in the wild, ICCV 2015",
-    by_hand="https://mmlab.ie.cuhk.edu.hk/projects/CelebA.html",
-)
-
 
 class CelebASettings(DatasetKind):
     """CelebA: faces by person, smiling or not (Liu et al. 2015; LEAF's task)."""
 
-    published: ClassVar[tuple[RemoteSet, ...]] = (_CELEBA,)
+    published: ClassVar[tuple[RemoteSet, ...]] = (SETS["celeba"],)
     how_to_get: ClassVar[str] = "by hand, see docs/data.md"
     labels: ClassVar[int | None] = 2
 

@@ -18,10 +18,10 @@ from fleetsim.errors import DataError
 from fleetsim.host import paths
 from fleetsim.learning.data.dataset import Dataset, LabelledImages, image_dataset
 from fleetsim.learning.data.dataset_kind import DatasetKind
-from fleetsim.learning.data.formats.pictures import SUFFIXES, pixels_of
-from fleetsim.learning.data.formats.tar_members import read_tar
+from fleetsim.learning.data.formats.archives import read_tar
+from fleetsim.learning.data.formats.picture_files import SUFFIXES, pixels_of
 from fleetsim.learning.data.published.fetch import find_files, named_folder, unpacked_home
-from fleetsim.learning.data.remote_set import RemoteFile, RemoteSet
+from fleetsim.learning.data.remote_set import SETS, RemoteSet
 from fleetsim.learning.data.standardisation import Pixels, moments_of
 
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
@@ -40,43 +40,11 @@ _TRAIN = tuple(f"{_TOP}/data_batch_{number}.bin" for number in range(1, 6))
 _TEST = (f"{_TOP}/test_batch.bin",)
 _TRAIN_PER_CLASS, _TEST_PER_CLASS = 5_000, 1_000
 
-_CIFAR10 = RemoteSet(
-    name="cifar10",
-    title="colour pictures of ten kinds of things, 50,000 + 10,000 images of 32 x 32",
-    files=(
-        RemoteFile(
-            name=_ARCHIVE,
-            num_byte=170_052_171,
-            sha256="c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
-            urls=("https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",),
-            members=tuple(
-                zip(
-                    (*_TRAIN, *_TEST),
-                    (
-                        "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5",
-                        "a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed",
-                        "bbe8596564c0f86427f876058170b84dac6670ddf06d79402899d93ceea26f67",
-                        "014e562d6e23c72197cc727519169a60359f5eccd8945ad5a09d710285ff4e48",
-                        "755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add",
-                        "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b",
-                    ),
-                    strict=True,
-                )
-            ),
-        ),
-    ),
-    licence="none stated; its author asks to be cited",
-    citation=(
-        "Krizhevsky: Learning multiple layers of features from tiny images, technical report, "
-        "University of Toronto, 2009"
-    ),
-)
-
 
 class Cifar10Settings(DatasetKind):
     """CIFAR-10: 50,000 + 10,000 colour pictures of 32 x 32 pixels (Krizhevsky 2009)."""
 
-    published: ClassVar[tuple[RemoteSet, ...]] = (_CIFAR10,)
+    published: ClassVar[tuple[RemoteSet, ...]] = (SETS["cifar10"],)
     natural_clients: ClassVar[int | None] = 0
     labels: ClassVar[int | None] = len(CLASSES)
 

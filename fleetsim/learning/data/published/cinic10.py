@@ -16,7 +16,7 @@ from fleetsim.learning.data.dataset_kind import DatasetKind
 from fleetsim.learning.data.formats.picture_files import FolderPictures, PictureFiles, TarPictures
 from fleetsim.learning.data.published.cifar10 import CLASSES
 from fleetsim.learning.data.published.fetch import find_files, named_folder, unpacked_home
-from fleetsim.learning.data.remote_set import RemoteFile, RemoteSet
+from fleetsim.learning.data.remote_set import SETS, RemoteSet
 from fleetsim.learning.data.standardisation import Pixels, moments_of
 
 _ARCHIVE, _TOP = "CINIC-10.tar.gz", "CINIC-10"
@@ -26,34 +26,11 @@ _PER_PART = _PER_CLASS * len(CLASSES)
 _MOMENTS = (0.47889522, 0.47227842, 0.43047404), (0.24205776, 0.23828046, 0.25874835)
 """Mean and deviation of the pixels in 0..1: red, green, blue."""
 
-_CINIC10 = RemoteSet(
-    name="cinic10",
-    title="CIFAR-10's ten kinds of things, also from ImageNet, 3 x 90,000 images of 32 x 32",
-    files=(
-        RemoteFile(
-            name=_ARCHIVE,
-            num_byte=687_544_992,
-            sha256="",
-            md5="6ee4d0c996905fe93221de577967a372",
-            urls=(
-                "https://datashare.ed.ac.uk/bitstream/handle/10283/3192/CINIC-10.tar.gz",
-                "https://datashare.ed.ac.uk/server/api/core/bitstreams/"
-                "e8e186cc-2688-48f1-aa5a-3fda1a43f8b6/content",
-            ),
-        ),
-    ),
-    licence="CC BY 4.0",
-    citation=(
-        "Darlow, Crowley, Antoniou, Storkey: CINIC-10 is not ImageNet or CIFAR-10, "
-        "arXiv:1810.03505, 2018"
-    ),
-)
-
 
 class Cinic10Settings(DatasetKind):
     """CINIC-10: CIFAR-10's classes in 90,000 + 90,000 pictures, 32 x 32 (Darlow et al. 2018)."""
 
-    published: ClassVar[tuple[RemoteSet, ...]] = (_CINIC10,)
+    published: ClassVar[tuple[RemoteSet, ...]] = (SETS["cinic10"],)
     natural_clients: ClassVar[int | None] = 0
     labels: ClassVar[int | None] = len(CLASSES)
 

@@ -24,10 +24,10 @@ from fleetsim.errors import DataError
 from fleetsim.host import paths
 from fleetsim.learning.data.dataset import Dataset, LabelledImages, image_dataset
 from fleetsim.learning.data.dataset_kind import DatasetKind
+from fleetsim.learning.data.formats.archives import read_zip
 from fleetsim.learning.data.formats.idx import labelled_images, parse_idx
-from fleetsim.learning.data.formats.zip_members import read_zip
 from fleetsim.learning.data.published.fetch import find_files, named_folder
-from fleetsim.learning.data.remote_set import RemoteFile, RemoteSet
+from fleetsim.learning.data.remote_set import SETS, RemoteSet
 from fleetsim.learning.data.standardisation import moments_in
 
 Split = Literal["balanced", "letters"]
@@ -37,27 +37,6 @@ _ARCHIVE = "gzip.zip"
 _ARCHIVE_FOLDER = "gzip/"
 _MAX_MEMBER_BYTE = 200_000_000
 _SIDE = 28
-
-_EMNIST = RemoteSet(
-    name="emnist",
-    title="handwritten letters and digits of 28 x 28 pixels, split in six ways",
-    files=(
-        RemoteFile(
-            name=_ARCHIVE,
-            num_byte=561_753_746,
-            sha256="fb9bb67e33772a9cc0b895e4ecf36d2cf35be8b709693c3564cea2a019fcda8e",
-            urls=(
-                "https://biometrics.nist.gov/cs_links/EMNIST/gzip.zip",
-                "https://www.itl.nist.gov/iaui/vip/cs_links/EMNIST/gzip.zip",
-            ),
-        ),
-    ),
-    licence="none stated; its authors ask to be cited",
-    citation=(
-        "Cohen, Afshar, Tapson, van Schaik: EMNIST: extending MNIST to handwritten letters, IJCNN "
-        "2017, arXiv:1702.05373"
-    ),
-)
 
 
 class _Form(NamedTuple):
@@ -77,7 +56,7 @@ _FORMS: Mapping[Split, _Form] = {
 class EmnistSettings(DatasetKind):
     """EMNIST: handwritten letters, also with digits, of 28 x 28 pixels (Cohen et al. 2017)."""
 
-    published: ClassVar[tuple[RemoteSet, ...]] = (_EMNIST,)
+    published: ClassVar[tuple[RemoteSet, ...]] = (SETS["emnist"],)
     natural_clients: ClassVar[int | None] = 0
 
     kind: Literal["emnist"] = "emnist"

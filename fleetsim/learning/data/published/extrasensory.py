@@ -22,8 +22,8 @@ from fleetsim.host import paths
 from fleetsim.host.unpacking import gunzip
 from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.data.dataset_kind import DatasetKind
+from fleetsim.learning.data.formats.archives import PLAIN_METHODS, damage_as_error
 from fleetsim.learning.data.formats.npz import read_npz
-from fleetsim.learning.data.formats.zip_members import PLAIN_METHODS, damage_as_error
 from fleetsim.learning.data.published.fetch import named_folder, search_folders
 from fleetsim.learning.data.standardisation import standardise
 

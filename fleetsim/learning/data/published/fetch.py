@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path, PurePosixPath
 
-import pooch
+import platformdirs
 import requests
 import urllib3
 from rich.progress import (
@@ -47,7 +47,7 @@ def named_folder(folder: str | None) -> Path | None:
 
 def cache_folder(name: str) -> Path:
     """Return the folder of a set in the platform's cache; `$XDG_CACHE_HOME` moves it on Linux."""
-    return Path(pooch.os_cache("fleetsim")) / name
+    return platformdirs.user_cache_path("fleetsim") / name
 
 
 def data_folders(name: str) -> list[Path]:
@@ -142,7 +142,6 @@ def fetch(name: str, *, progress: bool, registry: Mapping[str, RemoteSet]) -> Pa
             f"{folder}: cannot be made ({error.strerror}); set XDG_CACHE_HOME to a folder that "
             f"can be written, or FLEETSIM_DATA to one that holds {name}/"
         ) from error
-    pooch.get_logger().setLevel("WARNING")  # the bars show the same
     columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
     console = PlainConsole(stderr=True)
     with Progress("{task.description}", *columns, console=console, disable=not progress) as bars:
@@ -162,6 +161,10 @@ def folder_with(known: RemoteSet) -> Path | None:
 
 def _download(name: str, file: RemoteFile, folder: Path, bars: Progress) -> None:
     """Download one verified file into the folder, from the first address that gives it."""
+    # Here, because in a notebook its import of tqdm warns of missing widgets.
+    import pooch  # noqa: PLC0415
+
+    pooch.get_logger().setLevel("WARNING")  # the bars show the same
     paths.kind_of(folder / file.name)  # a pipe there would block
     task = bars.add_task(file.name, total=file.num_byte)
     algorithm, expected = file.checksum

@@ -16,7 +16,7 @@ from fleetsim.learning.data.dataset import Dataset, LabelledImages, image_datase
 from fleetsim.learning.data.dataset_kind import DatasetKind
 from fleetsim.learning.data.formats.idx import labelled_images, read_idx
 from fleetsim.learning.data.published.fetch import find_files, named_folder
-from fleetsim.learning.data.remote_set import RemoteSet, remote_files
+from fleetsim.learning.data.remote_set import SETS, RemoteSet
 from fleetsim.learning.data.standardisation import Moments, Pixels, moments_of
 from fleetsim.schema.key_conditions import ActsIf, by_key
 
@@ -26,86 +26,11 @@ _NUM_WRITERS = 539
 _WRITERS_FILE = "qmnist-train-labels-idx2-int.gz"
 _CLASS_COLUMN, _WRITER_COLUMN = 0, 2
 
-_MNIST = RemoteSet(
-    name="mnist",
-    title="handwritten digits, 60,000 + 10,000 images of 28 x 28, with the writers of QMNIST",
-    files=(
-        *remote_files(
-            (
-                "https://ossci-datasets.s3.amazonaws.com/mnist/",
-                "https://storage.googleapis.com/cvdf-datasets/mnist/",
-            ),
-            """
-train-images-idx3-ubyte.gz 9_912_422
-    440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609
-    ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db
-train-labels-idx1-ubyte.gz 28_881
-    3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c
-    65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5
-t10k-images-idx3-ubyte.gz 1_648_877
-    8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6
-    0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7
-t10k-labels-idx1-ubyte.gz 4_542
-    f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6
-    ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2
-""",
-        ),
-        *remote_files(
-            ("https://raw.githubusercontent.com/facebookresearch/qmnist/master/",),
-            """
-qmnist-train-labels-idx2-int.gz 463_024
-    2c05dc77f6b916b38e455e97ab129a42a444f3dbef09b278a366f82904e0dd9f
-    bb1b6e1ec7b04fd5696f1ed50b5f58f8ef195118edd5c93c81783df9740b8ac5
-qmnist-test-labels-idx2-int.gz 526_800
-    9fbcbe594c3766fdf4f0b15c5165dc0d1e57ac604e01422608bb72c906030d06
-    92d0ccb8c25f9c6534270fb4be7e1d24a1c6d315edfc8a638bfbd31c70f362dd
-""",
-            is_extra=True,
-        ),
-    ),
-    licence="MNIST: none stated by its distributors; QMNIST's label files: BSD-3-Clause",
-    citation=(
-        "LeCun, Bottou, Bengio, Haffner: Gradient-based learning applied to document recognition, "
-        "Proceedings of the IEEE 86(11), 1998; Yadav, Bottou: Cold case: the lost MNIST digits, "
-        "NeurIPS 2019"
-    ),
-)
-
-_FASHION_MNIST = RemoteSet(
-    name="fashion-mnist",
-    title="pictures of clothes, 60,000 + 10,000 images of 28 x 28",
-    files=remote_files(
-        (
-            "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
-            "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion/",
-        ),
-        """
-train-images-idx3-ubyte.gz 26_421_880
-    3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84
-    c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888
-train-labels-idx1-ubyte.gz 29_515
-    a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845
-    bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9
-t10k-images-idx3-ubyte.gz 4_422_102
-    346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073
-    5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b
-t10k-labels-idx1-ubyte.gz 5_148
-    67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5
-    0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34
-""",
-    ),
-    licence="MIT",
-    citation=(
-        "Xiao, Rasul, Vollgraf: Fashion-MNIST: a novel image dataset for benchmarking machine "
-        "learning algorithms, arXiv:1708.07747, 2017"
-    ),
-)
-
 
 class MnistSettings(DatasetKind):
     """MNIST: 60,000 + 10,000 handwritten digits of 28 x 28 pixels (LeCun et al. 1998)."""
 
-    published: ClassVar[tuple[RemoteSet, ...]] = (_MNIST,)
+    published: ClassVar[tuple[RemoteSet, ...]] = (SETS["mnist"],)
     training_samples: ClassVar[int | None] = _NUM_TRAINING
     labels: ClassVar[int | None] = _NUM_CLASSES
     acts_if = by_key(
@@ -143,7 +68,7 @@ class MnistSettings(DatasetKind):
 class FashionMnistSettings(DatasetKind):
     """Fashion-MNIST: 60,000 + 10,000 pictures of clothes, 28 x 28 pixels (Xiao et al. 2017)."""
 
-    published: ClassVar[tuple[RemoteSet, ...]] = (_FASHION_MNIST,)
+    published: ClassVar[tuple[RemoteSet, ...]] = (SETS["fashion-mnist"],)
     training_samples: ClassVar[int | None] = _NUM_TRAINING
     natural_clients: ClassVar[int | None] = 0
     labels: ClassVar[int | None] = _NUM_CLASSES

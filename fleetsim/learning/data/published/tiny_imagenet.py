@@ -17,10 +17,10 @@ from fleetsim.errors import DataError, ScenarioError
 from fleetsim.host import paths
 from fleetsim.learning.data.dataset import Dataset, LabelledImages, image_dataset
 from fleetsim.learning.data.dataset_kind import DatasetKind
+from fleetsim.learning.data.formats.archives import read_zip
 from fleetsim.learning.data.formats.picture_files import FolderPictures, PictureFiles, ZipPictures
-from fleetsim.learning.data.formats.zip_members import read_zip
 from fleetsim.learning.data.published.fetch import find_files, named_folder, unpacked_home
-from fleetsim.learning.data.remote_set import RemoteFile, RemoteSet
+from fleetsim.learning.data.remote_set import SETS, RemoteSet
 from fleetsim.learning.data.standardisation import Pixels, moments_of
 
 _ARCHIVE, _TOP = "tiny-imagenet-200.zip", "tiny-imagenet-200"
@@ -33,29 +33,11 @@ _MAX_TEXT_BYTE = 4_000_000
 _WNID = re.compile(r"n[0-9]{8}")
 _FILE = re.compile(r"[A-Za-z0-9_]{1,40}\.JPEG")
 
-_TINY_IMAGENET = RemoteSet(
-    name="tiny-imagenet",
-    title="200 kinds of things of ImageNet, 100,000 + 10,000 images of 64 x 64",
-    files=(
-        RemoteFile(
-            name=_ARCHIVE,
-            num_byte=248_100_043,
-            sha256="6198c8ae015e2b3e007c7841da39ec069199b9aa3bfa943a462022fe5e43c821",
-            urls=(
-                "https://cs231n.stanford.edu/tiny-imagenet-200.zip",
-                "http://cs231n.stanford.edu/tiny-imagenet-200.zip",
-            ),
-        ),
-    ),
-    licence="none stated; ImageNet's terms: research and education",
-    citation="Le, Yang: Tiny ImageNet visual recognition challenge, Stanford CS 231N, 2015",
-)
-
 
 class TinyImageNetSettings(DatasetKind):
     """Tiny ImageNet: 100,000 + 10,000 pictures of 200 classes, 64 x 64 (Le, Yang 2015)."""
 
-    published: ClassVar[tuple[RemoteSet, ...]] = (_TINY_IMAGENET,)
+    published: ClassVar[tuple[RemoteSet, ...]] = (SETS["tiny-imagenet"],)
     natural_clients: ClassVar[int | None] = 0
     labels: ClassVar[int | None] = _NUM_CLASSES
 

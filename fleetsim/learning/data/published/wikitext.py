@@ -24,9 +24,9 @@ from fleetsim.errors import DataError, ScenarioError
 from fleetsim.host import paths
 from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.data.dataset_kind import DatasetKind
-from fleetsim.learning.data.formats.zip_members import read_zip
+from fleetsim.learning.data.formats.archives import read_zip
 from fleetsim.learning.data.published.fetch import find_files, named_folder
-from fleetsim.learning.data.remote_set import RemoteFile, RemoteSet, remote_files
+from fleetsim.learning.data.remote_set import SETS, RemoteSet
 from fleetsim.learning.data.tokens import check_memory, most_frequent, spread, windows
 from fleetsim.schema.ranges import Samples
 from fleetsim.settings import Settings
@@ -38,69 +38,6 @@ _MAX_PART_BYTE = 20_000_000
 _TITLE = re.compile(r" = [^=]+ = ?")
 _UNKNOWN, _END_OF_LINE = "<unk>", "<eos>"
 _NUM_BYTES = 256
-
-_MERITY = (
-    "Merity, Xiong, Bradbury, Socher: Pointer sentinel mixture models, ICLR 2017, arXiv:1609.07843"
-)
-
-_WIKITEXT2 = RemoteSet(
-    name="wikitext2",
-    title="720 articles of Wikipedia, 2.6 million words, every word as it was",
-    files=(
-        RemoteFile(
-            name=_ARCHIVE,
-            num_byte=4_721_645,
-            sha256="ef7edb566e3e2b2d31b29c1fdb0c89a4cc683597484c3dc2517919c615435a11",
-            urls=(
-                "https://wikitext.smerity.com/wikitext-2-raw-v1.zip",
-                "https://huggingface.co/datasets/ggml-org/ci/resolve/"
-                "927b3642933080f1b0e811e2f916e14c292992f9/wikitext-2-raw-v1.zip",
-            ),
-            members=tuple(
-                zip(
-                    _RAW.values(),
-                    (
-                        "6707892fa3788b5ab9ed78ab5ff37d9fe825f6011a2ad4fcd6a6d467f0e7da57",
-                        "4cd0f6876d07a413aa911261ff6d363c72d757d47f0fdd6015702014c89cb9c7",
-                        "173c87a53759e0201f33e0ccf978e510c2042d7f2cb78229d9a50d79b9e7dd08",
-                    ),
-                    strict=True,
-                )
-            ),
-        ),
-    ),
-    licence="CC BY-SA 3.0 and GFDL",
-    citation=_MERITY,
-)
-
-_WIKITEXT2_HOMES = (
-    "https://raw.githubusercontent.com/pytorch/examples/acc295dc7b90714f1bf47f06004fc19a7fe235c4/"
-    "word_language_model/data/wikitext-2/",
-)
-
-_WIKITEXT2_TOKENS = RemoteSet(
-    name="wikitext2-tokens",
-    title="the same with rare words replaced by <unk>",
-    files=(
-        *remote_files(
-            _WIKITEXT2_HOMES,
-            # Bytes from memory, unchecked; only the progress bar uses it.
-            """
-train.txt 10_797_148 9e9fa1ad55b1c2c95b08e37dd8e653f638fac2c6de904b79e813611eefbc985f
-""",
-            is_extra=True,
-        ),
-        *remote_files(
-            _WIKITEXT2_HOMES,
-            """
-valid.txt 1_121_681 f0737ed31fc1329026e95cb8b98e19c2a182c39c240ab909dc31abf2f8af58e8
-test.txt 1_256_449 d790b833ef8cf03a90db7bf1271b7520b83c45ce07ba3c1a9699df81e239eca0
-""",
-        ),
-    ),
-    licence="CC BY-SA 3.0 and GFDL",
-    citation=_MERITY,
-)
 
 
 class WordSettings(Settings):
@@ -120,7 +57,7 @@ class ByteSettings(Settings):
 class WikiText2Settings(DatasetKind):
     """WikiText-2: articles of Wikipedia, predict the next token (Merity et al. 2017)."""
 
-    published: ClassVar[tuple[RemoteSet, ...]] = (_WIKITEXT2, _WIKITEXT2_TOKENS)
+    published: ClassVar[tuple[RemoteSet, ...]] = (SETS["wikitext2"], SETS["wikitext2-tokens"])
 
     kind: Literal["wikitext2"] = "wikitext2"
     folder: str | None = None

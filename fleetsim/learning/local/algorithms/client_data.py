@@ -46,8 +46,8 @@ class ClientData:
     @property
     def num_steps(self) -> int:
         """Steps of this task."""
-        size = self.settings.batch_size
-        return local_sgd.num_steps(len(self.labels), self.epochs, size, self.most_steps)
+        batching = self.settings.batching
+        return local_sgd.num_steps(len(self.labels), self.epochs, batching, self.most_steps)
 
     @property
     def scheduled_steps(self) -> int:

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from fleetsim.errors import DataError
-from fleetsim.learning.data.formats.tar_members import read_tar
-from fleetsim.learning.data.formats.zip_members import read_zip
+from fleetsim.learning.data.formats.archives import read_tar, read_zip
 from tests.learning.data.stand_ins import tarred, zipped
 
 NOISE = np.random.default_rng(1).bytes(4096)

@@ -16,8 +16,8 @@ from fleetsim.learning.data.formats.picture_files import (
     PictureFiles,
     TarPictures,
     ZipPictures,
+    pixels_of,
 )
-from fleetsim.learning.data.formats.pictures import pixels_of
 from tests.learning.data.stand_ins import picture, placed, tarred, zipped
 
 SIZE = (4, 3)

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from fleetsim.errors import DataError, ScenarioError
-from fleetsim.learning.data.byte_images import ByteImages
-from fleetsim.learning.data.dataset import Dataset
+from fleetsim.learning.data.dataset import ByteImages, Dataset
 from fleetsim.learning.data.loading import REGISTRY
 from fleetsim.learning.data.published import fetch
 from fleetsim.learning.data.published.celeba import CelebASettings, by_person, labels_by_picture

@@ -1,0 +1,85 @@
+"""The verb `study optimize`: a search over keys of a scenario, and its page."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fleetsim import bundled
+from fleetsim.cli.run_study import HomeOption, SetOption, TimeoutOption, WorkersOption
+from fleetsim.cli.scenario_options import PluginOption, UnsetOption, changes
+from fleetsim.cli.terminal import console, ended, say, tell
+
+if TYPE_CHECKING:
+    from fleetsim.studies.search.trials import Trial
+
+
+def optimize(
+    search: Annotated[
+        str,
+        typer.Argument(
+            metavar="SEARCH",
+            help="A YAML file or the name of a bundled search.",
+            autocompletion=lambda: bundled.names("searches"),
+        ),
+    ],
+    trials: Annotated[
+        int | None, typer.Option(help="Number of trials in all.", min=1, max=10_000)
+    ] = None,
+    set_: SetOption = None,
+    unset: UnsetOption = None,
+    home: HomeOption = Path("runs"),
+    workers: WorkersOption = None,
+    plugin: PluginOption = None,
+    timeout_s: TimeoutOption = None,
+) -> None:
+    r"""Search over keys of a scenario for the lowest costs, and write the page of the search.
+
+    Trials are chosen with Optuna (pip install 'fleetsim\[optimize]').
+
+    After an interrupt, or with more trials, the same trials follow as without.
+
+    Exit code 1: no trial is complete.
+    """
+    from fleetsim.scenario import scenario_warnings
+    from fleetsim.studies.display import watch
+    from fleetsim.studies.run_store import RunStore
+    from fleetsim.studies.search import page, searching
+    from fleetsim.studies.search.sampling import domains
+    from fleetsim.studies.search.search_file import load_search
+    from fleetsim.studies.search.trials import best_of
+
+    given = [] if trials is None else [f"trials={trials}"]
+    loaded = load_search(search, changes([*(set_ or ()), *given], unset), plugin)
+    domains(loaded)
+    study = loaded.scenario
+    for line in scenario_warnings(study.runs[0].scenario, train=study.settings.train):
+        say(f"warning: {line}")
+
+    def show(trial: Trial) -> None:
+        tell("; ".join(f"{name} {text}" for name, text in page.row(loaded, trial).items() if text))
+
+    store = RunStore(home)
+    backend = searching.KeptProcesses(workers or os.cpu_count() or 1)
+    measure = searching.measured_by_runs(loaded, store, backend, partial(watch, console), timeout_s)
+    folder = store.study_folder(study.settings.name)
+    try:
+        made = searching.make_trials(loaded, folder, measure, show)
+    except KeyboardInterrupt as interrupt:
+        again = shlex.join(["fleetsim", *sys.argv[1:]])
+        raise ended(interrupt, f": complete runs are kept; go on with: {again}") from interrupt
+    finally:
+        backend.end()
+    best = best_of(made, loaded.settings.objective)
+    tell(page.finding(loaded, made))
+    if best is not None:
+        tell(f"run it with: {page.command(loaded, best)}")
+    tell(f"search: {page.write_page(loaded, made, folder)}")
+    if best is None:
+        raise typer.Exit(1)
