@@ -15,7 +15,7 @@ and `fleetsim list` do not wait for them.
 - `user_measurements`: The verbs `trace import` and `device calibrate`.
 - `scenario_options`: The scenario argument and options that verbs share.
 - `terminal`: Consoles, results as text and JSON, messages on stderr.
-- `explain_keys`: The verb `explain`: what a key of a scenario or a study file means.
+- `explain_keys`: The verb `explain`: what a key of a scenario, a study or a search means.
 - `optimize_study`: The verb `study optimize`: a search over keys of a scenario, and its page.
 """
 

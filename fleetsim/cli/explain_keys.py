@@ -1,9 +1,9 @@
-"""The verb `explain`: what a key of a scenario or a study file means."""
+"""The verb `explain`: what a key of a scenario, a study or a search means."""
 
 import textwrap
 from collections.abc import Mapping
 from dataclasses import asdict, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -19,6 +19,7 @@ from fleetsim.schema.explained_keys import (
     of_key,
 )
 
+FileKind = Literal["scenario", "study", "search"]
 _WIDTH = 100
 _PAGES = {
     "data": ("task.dataset", "task.partition"),
@@ -51,13 +52,17 @@ def explain(
     study: Annotated[
         bool, typer.Option("--study", help="A key of study files; without, of scenarios.")
     ] = False,
+    search: Annotated[
+        bool, typer.Option("--search", help="A key of search files, for `study optimize`.")
+    ] = False,
     as_json: JsonOption = False,
     plugin: PluginOption = None,
 ) -> None:
     """Explain a key: its type, range, default and meaning, and where it has no effect."""
+    file: FileKind = "search" if search else "study" if study else "scenario"
     keys = [
         replace(each, kinds={kind: first_line(text) for kind, text in each.kinds.items()})
-        for each in explained_keys(schema_of(plugin, is_study=study))
+        for each in explained_keys(schema_of(file, plugin))
     ]
     matches = of_key(keys, key)
     below = [each for each in keys if each.key.rpartition(".")[0] == key]
@@ -65,7 +70,7 @@ def explain(
         meant = nearest_key(keys, key)
         hint = "" if meant is None else f"; did you mean {quoted(meant)}?"
         raise ScenarioError(f"explain: {quoted(key)} is no key{hint}")
-    page = None if study else page_of(key)
+    page = page_of(key) if file == "scenario" else None
     if as_json:
         names = dict.fromkeys(each.key for each in below)
         once = matches or [each for name in names for each in of_key(below, name)]
@@ -77,12 +82,20 @@ def explain(
     output("\n".join(lines).rstrip())
 
 
-def schema_of(plugin: list[str] | None, *, is_study: bool) -> dict[str, Any]:
-    """Return the JSON Schema of study files, or of scenarios with the keys of plug-ins."""
-    if is_study:
+def schema_of(file: FileKind, plugin: list[str] | None) -> dict[str, Any]:
+    """Return the JSON Schema of a kind of file; that of scenarios with the keys of plug-ins."""
+    if plugin and file != "scenario":
+        raise typer.BadParameter(
+            f"--plugin adds the keys of a plug-in to those of scenarios; leave it out with {file}"
+        )
+    if file == "study":
         from fleetsim.studies import settings
 
         return settings.schema()
+    if file == "search":
+        from fleetsim.studies.search import search_file
+
+        return search_file.schema()
     from fleetsim import scenario
 
     return scenario.schema(plugin)

@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import asdict
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -10,7 +10,7 @@ from rich.table import Table
 
 from fleetsim.cli import train_selector
 from fleetsim.cli.bundled_files import FILE_KINDS, NameArgument, bundled_path, file_kind
-from fleetsim.cli.explain_keys import schema_of, table
+from fleetsim.cli.explain_keys import FileKind, schema_of, table
 from fleetsim.cli.scenario_options import JsonOption, PluginOption
 from fleetsim.cli.terminal import console, output, output_json, wide
 from fleetsim.quoting import quoted
@@ -142,18 +142,12 @@ def _part(subject: str, name: str) -> tuple[dict[str, Any], str]:
 
 def schema(
     what: Annotated[
-        Literal["scenario", "study"],
-        typer.Argument(metavar="WHAT", help="Files: scenario or study."),
+        FileKind, typer.Argument(metavar="WHAT", help="Files: scenario, study or search.")
     ] = "scenario",
     plugin: PluginOption = None,
 ) -> None:
-    """Print the JSON Schema of scenarios, or of study files, for editors."""
-    if plugin and what == "study":
-        raise typer.BadParameter(
-            "--plugin adds the keys of a plug-in to the schema of scenarios; leave it out"
-            " with study"
-        )
-    output(json.dumps(schema_of(plugin, is_study=what == "study"), indent=2, sort_keys=True))
+    """Print the JSON Schema of scenarios, of study or of search files, for editors."""
+    output(json.dumps(schema_of(what, plugin), indent=2, sort_keys=True))
 
 
 def fetch(

@@ -1,6 +1,7 @@
 """Studies: arms compared in conditions over seeds, from one file to a table of verdicts.
 
 - `settings`: Settings of a study file.
+- `conditions`: Conditions of a study: combinations of the levels of its varied keys, as overrides.
 - `study`: A study as loaded: its conditions, the scenario of every cell, and its runs.
 - `inputs`: The user's own files that a scenario names.
 - `run_store`: Runs of studies on the disk, found by their content.
@@ -14,7 +15,6 @@
 - `run_tables`: Tables of the runs of a study, read from the run folders.
 - `evidence`: Evidence of a study.
 - `result`: Result of a study: its tables, its evidence, its runs, and its page.
-- `study_tables`: Tables and header of a study, from which its page and its files are made.
 - `page`: The page of a study, its static figures and its LaTeX tables.
 - `statistics`: Statistics of costs to a target: pure functions on arrays, one value for each seed.
 - `planned_run`: A planned run of a study.

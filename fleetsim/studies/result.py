@@ -29,12 +29,12 @@ from fleetsim.studies.backends import Backend, LocalProcesses, RemoteTasks
 from fleetsim.studies.display import Lines, watch_from_python
 from fleetsim.studies.execution import Watcher, execute
 from fleetsim.studies.page import findings
+from fleetsim.studies.page.study_tables import StudyHeader, StudyTables
 from fleetsim.studies.run_store import HOME, RunStore
 from fleetsim.studies.run_tables import RunTables, tables_of
 from fleetsim.studies.settings import WHOLE_RUN, Metric, StudySettings
 from fleetsim.studies.study import Study, load_study
 from fleetsim.studies.study_setup import mixtures, setup_block
-from fleetsim.studies.study_tables import StudyHeader, StudyTables
 from fleetsim.user import PluginNames
 
 if TYPE_CHECKING:

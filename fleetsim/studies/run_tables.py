@@ -91,7 +91,7 @@ def _parts(
         costs=[
             cell | cost._asdict()
             for cost in costs(run, settings.all_targets, study.prices, settings.budgets)
-            if cost.metric != study.left_out_metric
+            if cost.metric in study.metrics
         ],
         accuracies=[
             cell | {"measure": measure, "accuracy": value}

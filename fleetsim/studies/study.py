@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from fleetsim import bundled
 from fleetsim.errors import DataError, ScenarioError
-from fleetsim.quoting import MAX_LINES, cut, listed, quoted
+from fleetsim.quoting import MAX_LINES, listed, quoted
 from fleetsim.record import atomic_files, prices
 from fleetsim.record.prices import Prices
 from fleetsim.scenario import WORLD, Scenario, load
@@ -22,7 +21,14 @@ from fleetsim.schema import faults, overrides, strict_yaml
 from fleetsim.schema.overrides import Override
 from fleetsim.schema.python_data import Overrides, changes_of, document_of
 from fleetsim.schema.spelling import did_you_mean
-from fleetsim.schema.strict_yaml import Document, KeyPath, shown, spelled
+from fleetsim.schema.strict_yaml import Document, KeyPath, spelled
+from fleetsim.studies.conditions import (
+    StudyCondition,
+    conditions_of,
+    level_of,
+    overrides_at,
+    refuse_keys_without_quotes,
+)
 from fleetsim.studies.planned_run import PlannedRun, run_key
 from fleetsim.studies.settings import MOST_RUNS, Metric, StudySettings
 from fleetsim.user import Plugin, PluginNames, load_plugins
@@ -32,17 +38,6 @@ STUDY_FILE = "study.yaml"
 _MOST_KEYS = 4
 _OF_RUNS = {"scenario", "train", "overrides", "arms", "vary"}
 """Keys of a study that define its runs, beside the seeds."""
-
-
-@dataclass(frozen=True, slots=True)
-class StudyCondition:
-    """One combination of levels of the varied keys."""
-
-    label: str
-    """Levels as text, such as `deadline_s=60`; empty if nothing varies."""
-    levels: Mapping[str, str]
-    """Labels of the levels by varied key."""
-    overrides: tuple[Override, ...]
 
 
 @dataclass(frozen=True)
@@ -78,16 +73,26 @@ class Study:
                 )
 
     @property
-    def left_out_metric(self) -> Metric:
-        """Rounds if servers of different modes are compared, else client updates."""
+    def metrics(self) -> tuple[Metric, ...]:
+        """Metrics of the costs: client updates, not rounds, if servers' modes differ."""
         modes = {scenario.server.mode for scenario in self.cells.values()}
-        return "rounds" if len(modes) > 1 else "client updates"
+        amounts = set(() if self.prices is None else self.prices.amounts)
+        is_priced = {
+            "dollars": not amounts.isdisjoint(("rent_run_usd", "electricity_usd")),
+            "grams": "carbon_gram" in amounts,
+        }
+        left_out = "rounds" if len(modes) > 1 else "client updates"
+        return tuple(
+            metric
+            for metric in get_args(Metric)
+            if metric != left_out and is_priced.get(metric, True)
+        )
 
     @property
     def baseline_level(self) -> str | None:
         """Label of the condition with which a sweep compares the others."""
         level = self.settings.baseline_level
-        return None if level is None else _level_of(level, self.conditions)
+        return None if level is None else level_of(level, self.conditions)
 
     @property
     def doubtful_conditions(self) -> frozenset[str]:
@@ -149,7 +154,8 @@ def load_study(
     plugins = load_plugins(plugin)
     cells = _cells(settings, document, conditions, base, plugins)
     _check_cells(settings, document, cells)
-    return Study(settings, document.source, plugins, priced, conditions, cells)
+    study = Study(settings, document.source, plugins, priced, conditions, cells)
+    return _with_its_primary_metric(study, document)
 
 
 def stored_cells(study: Study) -> dict[str, Any]:
@@ -190,7 +196,20 @@ def recalled_study(
             scenarios[cell["condition"], cell["arm"]] = scenario
     except (LookupError, TypeError, ValueError):
         return None
-    return Study(settings, document.source, (), priced, conditions, scenarios)
+    study = Study(settings, document.source, (), priced, conditions, scenarios)
+    return _with_its_primary_metric(study, document)
+
+
+def _with_its_primary_metric(study: Study, document: Document) -> Study:
+    primary = study.settings.primary
+    if primary is not None and primary.metric not in study.metrics:
+        is_priced = primary.metric in ("dollars", "grams")
+        message = (
+            f"is no cost of this study; its costs are {', '.join(study.metrics)}"
+            f"{'; `prices` that give it add it' if is_priced else ''}"
+        )
+        raise ScenarioError(faults.line(document, ("primary", "metric"), message))
+    return study
 
 
 def _parts(
@@ -199,9 +218,9 @@ def _parts(
     """Read a study file; return its settings, itself, the conditions and the prices."""
     changes = changes_of(overrides_, {}, keys=(), call=load_study)
     document = overrides.apply(_read(path), changes)
-    _refuse_keys_without_quotes(document)
+    refuse_keys_without_quotes(document)
     settings = faults.check(StudySettings, document)
-    conditions = tuple(_conditions(settings, document))
+    conditions = tuple(conditions_of(settings, document))
     num_runs = len(conditions) * len(settings.arms) * len(settings.seeds)
     if num_runs > MOST_RUNS:
         raise ScenarioError(
@@ -219,20 +238,11 @@ def _parts(
     if settings.prices is not None:
         places["prices"] = _absolute(settings.prices, "prices", document)
     level = settings.baseline_level
-    if level is not None and _level_of(level, conditions) is None:
+    if level is not None and level_of(level, conditions) is None:
         labels = ", ".join(condition.label for condition in conditions)
         message = f"is no level; the levels are {labels}"
         raise ScenarioError(faults.line(document, ("baseline_level",), message))
     return settings.model_copy(update=places), document, conditions, priced
-
-
-def _level_of(level: Any, conditions: Sequence[StudyCondition]) -> str | None:
-    """Return the label of the condition that a level names: its label, or the only value."""
-    names: dict[str, str] = {}
-    for condition in conditions:
-        only = condition.levels.values() if len(condition.levels) == 1 else ()
-        names |= dict.fromkeys((condition.label, *only), condition.label)
-    return names.get(level if isinstance(level, str) else shown(level))
 
 
 def _read(path: str | Path | Mapping[str, Any] | Document) -> Document:
@@ -247,17 +257,6 @@ def _read(path: str | Path | Mapping[str, Any] | Document) -> Document:
     return strict_yaml.read(file)
 
 
-def _refuse_keys_without_quotes(document: Document) -> None:
-    """Refuse `overrides.server.cohort=5`, which would replace the whole server of the scenario."""
-    for place, name in document.places.items():
-        depth = {"overrides": 1, "arms": 2}.get(str(place[0]) if place else "", len(place))
-        made_here = isinstance(document.places.get(place[: depth + 1]), str)
-        if isinstance(name, str) and len(place) > depth + 1 and made_here:
-            above = spelled(place[:depth])
-            key = ".".join(map(str, place[depth:]))
-            raise ScenarioError(f'{name}: a key with a dot needs quotes; write {above}."{key}"')
-
-
 def _beside(name: str, kind: bundled.Kind, document: Document) -> str:
     """Return a name, as a path if it is that of a file beside the study file."""
     file = bundled.find(kind, name, beside=document.folder) if name else None
@@ -270,51 +269,6 @@ def _absolute(name: str, kind: bundled.Kind, document: Document) -> str:
     return name if name in bundled.names(kind) or not path.isprintable() else path
 
 
-def _conditions(settings: StudySettings, document: Document) -> Iterator[StudyCondition]:
-    """Yield every combination of levels, the last key varying fastest."""
-    short = {key: key.rpartition(".")[2] for key in settings.vary}
-    is_unique = len(set(short.values())) == len(short)
-    levels = [list(_levels(key, document)) for key in settings.vary]
-    for key, of_key in zip(settings.vary, levels, strict=True):
-        labels = [label for label, _ in of_key]
-        for label in labels:
-            if labels.count(label) > 1:
-                message = f"{key} has the level {label} twice"
-                raise ScenarioError(faults.line(document, ("vary", key), message))
-    for combination in itertools.product(*levels):
-        chosen = dict(zip(settings.vary, (label for label, _ in combination), strict=True))
-        yield StudyCondition(
-            label=", ".join(
-                f"{short[key] if is_unique else key}={label}" for key, label in chosen.items()
-            ),
-            levels=chosen,
-            overrides=tuple(override for _, of_level in combination for override in of_level),
-        )
-
-
-def _levels(key: str, document: Document) -> Iterator[tuple[str, list[Override]]]:
-    values = document.data["vary"][key]
-    if isinstance(values, dict):
-        for label, changes in values.items():
-            yield label, list(_overrides(changes, ("vary", key, label), document))
-        return
-    for index, value in enumerate(values):
-        place: KeyPath = ("vary", key, index)
-        label = value if isinstance(value, str) else shown(value)
-        yield cut(label), [Override(key, value, _name(document, place))]
-
-
-def _overrides(
-    changes: Mapping[str, Any], place: KeyPath, document: Document
-) -> Iterator[Override]:
-    for key, value in changes.items():
-        yield Override(key, value, _name(document, (*place, key)))
-
-
-def _name(document: Document, place: KeyPath) -> str:
-    return f"{document.where(place)}: {spelled(place)}"
-
-
 def _cells(
     settings: StudySettings,
     document: Document,
@@ -323,13 +277,13 @@ def _cells(
     plugins: Sequence[Plugin],
 ) -> dict[tuple[str, str], Scenario]:
     data = document.data
-    shared = list(_overrides(data.get("overrides", {}), ("overrides",), document))
+    shared = list(overrides_at(data.get("overrides", {}), ("overrides",), document))
     cells: dict[tuple[str, str], Scenario] = {}
     problems: dict[str, None] = {}
     unnamed = {plugin.label: plugin for plugin in plugins if plugin.kind.key_path is not None}
     for condition in conditions:
         for arm in settings.arms:
-            of_arm = _overrides(data["arms"][arm], ("arms", arm), document)
+            of_arm = overrides_at(data["arms"][arm], ("arms", arm), document)
             changes = [*shared, *of_arm, *condition.overrides]
             try:
                 used_plugins = _named(plugins, base, changes)

@@ -10,7 +10,7 @@ from fleetsim import __version__, bundled
 from fleetsim.cli import app
 from fleetsim.scenario import SynchronousServerSettings, load, outline
 from fleetsim.selectors import KINDS
-from fleetsim.studies.study_tables import METRICS
+from fleetsim.studies.page.study_tables import METRICS
 from tests.documented_names import unknown_names
 
 

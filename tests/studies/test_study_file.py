@@ -56,6 +56,11 @@ def test_arms_conditions_and_seeds_multiply(tmp_path):
         ({"baseline_level": 60}, "baseline_level = 60: is for one arm whose keys vary"),
         ({"primary": {"target": 0.8}}, "primary.target = 0.8: is no target; the targets are none"),
         ({"primary": {"metric": "watts"}}, "primary.metric = 'watts': must be 'rounds'"),
+        (
+            {"primary": {"metric": "dollars"}},
+            "primary.metric = 'dollars': is no cost of this study; its costs are rounds, seconds,"
+            " joules; `prices` that give it add it",
+        ),
         ({"equivalence_margin": 0}, "equivalence_margin = 0: must be a number >= 0.0001"),
         (
             {
@@ -87,8 +92,11 @@ def test_a_level_is_named_by_its_value_or_its_label(tmp_path):
 def test_rounds_of_servers_of_different_modes_are_not_compared(tmp_path):
     buffered = {"server": {"mode": "buffered", "concurrency": 3, "buffer_size": 2}}
 
-    assert loaded(tmp_path).left_out_metric == "client updates"
-    assert loaded(tmp_path, arms={"a": {}, "b": buffered}).left_out_metric == "rounds"
+    arms = {"a": {}, "b": buffered}
+    assert loaded(tmp_path).metrics == ("rounds", "seconds", "joules")
+    assert loaded(tmp_path, arms=arms).metrics == ("client updates", "seconds", "joules")
+    message = fault(tmp_path, arms=arms, primary={"metric": "rounds"})
+    assert "primary.metric = 'rounds': is no cost of this study; its costs are client" in message
 
 
 def test_a_scenario_with_another_seed_is_the_one_loaded_with_that_seed():

@@ -1,9 +1,10 @@
-"""The JSON Schema of study files, as editors use it."""
+"""The JSON Schemas of study and search files, as editors use them."""
 
 import pytest
 
 from fleetsim import bundled
 from fleetsim.schema import strict_yaml
+from fleetsim.studies.search import search_file
 from fleetsim.studies.settings import StudySettings, schema
 from tests.studies.small_studies import STUDY
 
@@ -11,9 +12,9 @@ jsonschema = pytest.importorskip("jsonschema", reason="no jsonschema; pip instal
 SCHEMA = schema()
 
 
-def broken(data):
+def broken(data, schema=SCHEMA):
     """Places where data breaks the schema, with the keyword that it breaks."""
-    problems = jsonschema.Draft202012Validator(SCHEMA).iter_errors(data)
+    problems = jsonschema.Draft202012Validator(schema).iter_errors(data)
     return [
         "".join(f"/{key}" for key in one.absolute_path) + f": {one.validator}" for one in problems
     ]
@@ -44,6 +45,19 @@ def test_every_bundled_study_fits_the_schema(name):
 def test_what_a_study_refuses_breaks_the_schema(changes, place):
     assert broken(STUDY) == []
     assert place in broken(STUDY | changes)
+
+
+def test_the_schema_of_searches_fits_bundled_ones_and_breaks_where_their_reader_refuses():
+    schema = search_file.schema()
+    search = strict_yaml.read(bundled.folder("searches") / "quick-cohort.yaml").data
+
+    assert broken(search, schema) == []
+    assert broken(search | {"vary": {}}, schema) == [": additionalProperties"]
+    assert broken(search | {"objective": {"lowest": 1}}, schema) == [
+        "/objective: additionalProperties"
+    ]
+    del search["scenario"]
+    assert broken(search, schema) == [": required"]
 
 
 def test_every_key_has_a_description():

@@ -1,5 +1,6 @@
 """The page of a study, its static figures and its LaTeX tables, from the study's tables alone.
 
+- `study_tables`: Tables and header of a study, from which its page and its files are made.
 - `study_page`: The page of a study.
 - `study_card`: Summary of a study in the output of a cell.
 - `findings`: Findings of a study in sentences.

@@ -17,8 +17,8 @@ from fleetsim.report.figures.ledger import COMPONENT_NAMES
 from fleetsim.studies.page import accuracy_curves, arm_costs, findings, intervals, units
 from fleetsim.studies.page.accuracy_curves import ArmCurve
 from fleetsim.studies.page.arm_costs import Effects, PlanePoint
+from fleetsim.studies.page.study_tables import StudyHeader, StudyTables
 from fleetsim.studies.settings import Metric
-from fleetsim.studies.study_tables import StudyHeader, StudyTables
 
 AXES: Mapping[str, tuple[str, str, Metric]] = {
     "time": ("time_s", "virtual time", "seconds"),

@@ -12,8 +12,8 @@ import pandas as pd
 from fleetsim.report import quantities
 from fleetsim.studies.page import arm_costs, units
 from fleetsim.studies.page.arm_costs import Effects, PlanePoint
+from fleetsim.studies.page.study_tables import METRICS, StudyHeader, StudyTables
 from fleetsim.studies.settings import Metric
-from fleetsim.studies.study_tables import METRICS, StudyHeader, StudyTables
 
 DONE = "done"
 

@@ -16,8 +16,8 @@ from matplotlib.figure import Figure
 
 from fleetsim.report.figures import style
 from fleetsim.studies.page import findings, html_tables, units
+from fleetsim.studies.page.study_tables import StudyHeader, StudyTables
 from fleetsim.studies.settings import Metric
-from fleetsim.studies.study_tables import StudyHeader, StudyTables
 
 _MOST = 32.0
 """Ratio at which the axis ends at the latest; longer intervals end in arrows."""

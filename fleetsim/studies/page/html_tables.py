@@ -13,7 +13,7 @@ import pandas as pd
 
 from fleetsim.report import quantities
 from fleetsim.studies.page import findings, units
-from fleetsim.studies.study_tables import StudyHeader, StudyTables
+from fleetsim.studies.page.study_tables import StudyHeader, StudyTables
 
 
 @dataclass(frozen=True, slots=True)

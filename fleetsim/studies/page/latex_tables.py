@@ -14,9 +14,9 @@ import pandas as pd
 from fleetsim.report import quantities
 from fleetsim.studies import evidence
 from fleetsim.studies.page import chart_data, html_tables, intervals, units
+from fleetsim.studies.page.study_tables import METRICS, StudyHeader, StudyTables
 from fleetsim.studies.settings import WHOLE_RUN, Metric
 from fleetsim.studies.statistics.comparison import ALPHA
-from fleetsim.studies.study_tables import METRICS, StudyHeader, StudyTables
 
 _WORDS = {
     "\\": "backslash", "~": "asciitilde", "^": "asciicircum", "<": "less", ">": "greater",

@@ -6,7 +6,7 @@ from fleetsim.report import markup
 from fleetsim.report.figures import style
 from fleetsim.report.markup import Table
 from fleetsim.studies.page import arm_styles, chart_data, findings, html_tables, static_charts
-from fleetsim.studies.study_tables import StudyHeader, StudyTables
+from fleetsim.studies.page.study_tables import StudyHeader, StudyTables
 
 _COLUMNS = ("arm", "condition", "target", "metric", "reached", "mean", "least", "most")
 _METRICS = ("seconds", "joules")

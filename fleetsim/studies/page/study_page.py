@@ -31,7 +31,7 @@ from fleetsim.studies.page import (
 )
 from fleetsim.studies.page.arm_styles import ArmStyle
 from fleetsim.studies.page.chart_data import ChartData, LedgerData
-from fleetsim.studies.study_tables import StudyHeader, StudyTables
+from fleetsim.studies.page.study_tables import StudyHeader, StudyTables
 
 PAGE = "study.html"
 FIGURES = "figures"

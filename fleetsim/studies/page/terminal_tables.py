@@ -9,8 +9,8 @@ from rich.table import Table
 
 from fleetsim.report import quantities
 from fleetsim.studies.page import findings, forest, units
+from fleetsim.studies.page.study_tables import StudyHeader, StudyTables
 from fleetsim.studies.settings import WHOLE_RUN, Metric
-from fleetsim.studies.study_tables import StudyHeader, StudyTables
 
 LEGEND = (
     "ratios with 95 % intervals; * significantly different, = equal within the margin; sentences"

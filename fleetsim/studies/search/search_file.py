@@ -21,6 +21,7 @@ from fleetsim.schema.overrides import Override
 from fleetsim.schema.ranges import PositiveFraction
 from fleetsim.schema.strict_yaml import Document, shown
 from fleetsim.settings import Settings
+from fleetsim.studies import settings as study_settings
 from fleetsim.studies.settings import Metric, Seed, Target
 from fleetsim.studies.study import Study, load_study
 from fleetsim.user import PluginNames
@@ -106,6 +107,17 @@ class SearchSettings(Settings):
     ended; null: every trial has all seeds."""
     sampler_seed: Seed = 0
     """Seed of the draws of the search; with another one other trials are made."""
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON Schema of a search file, for editors."""
+    of_study, result = study_settings.schema(), SearchSettings.model_json_schema()
+    shared = {key: of_study["properties"][key] for key in _OF_STUDY}
+    required = [key for key in of_study["required"] if key in shared]
+    result["properties"] = shared | result["properties"]
+    result["$defs"] = of_study["$defs"] | result["$defs"]
+    result["required"] = [*required, *result["required"]]
+    return result | {"$schema": of_study["$schema"], "title": "fleetsim search"}
 
 
 @dataclass(frozen=True)

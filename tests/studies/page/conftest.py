@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fleetsim.studies.study_tables import StudyHeader, StudyTables
+from fleetsim.studies.page.study_tables import StudyHeader, StudyTables
 from tests.studies.page.made_tables import made_header, made_tables
 
 if TYPE_CHECKING:

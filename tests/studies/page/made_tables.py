@@ -12,7 +12,7 @@ from fleetsim import rng
 from fleetsim.report.markup import Table
 from fleetsim.report.pages.setup import SetupBlock
 from fleetsim.studies import evidence
-from fleetsim.studies.study_tables import StudyHeader, StudyTables
+from fleetsim.studies.page.study_tables import StudyHeader, StudyTables
 
 SCRIPT_NAME = "<script>alert(1)</script>"
 ARMS = ("random", "oort", "power-of-choice, d = 40, with a very long name", SCRIPT_NAME)

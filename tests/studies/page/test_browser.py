@@ -13,7 +13,7 @@ from PIL import Image
 
 from fleetsim.studies.page import study_page
 from fleetsim.studies.page.arm_styles import DARK_PAPER, LIGHT_PAPER
-from fleetsim.studies.study_tables import StudyHeader, StudyTables
+from fleetsim.studies.page.study_tables import StudyHeader, StudyTables
 from tests.studies.page.made_tables import (
     ARMS,
     CONDITIONS,

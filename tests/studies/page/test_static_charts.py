@@ -11,7 +11,7 @@ import pytest
 
 from fleetsim.studies.page import arm_styles, chart_data, static_charts
 from fleetsim.studies.page.chart_data import ChartData
-from fleetsim.studies.study_tables import StudyHeader, StudyTables
+from fleetsim.studies.page.study_tables import StudyHeader, StudyTables
 
 
 @pytest.fixture(scope="module")

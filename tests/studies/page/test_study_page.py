@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fleetsim.studies.page import study_page
-from fleetsim.studies.study_tables import StudyHeader, StudyTables
+from fleetsim.studies.page.study_tables import StudyHeader, StudyTables
 from tests.report.parsed_page import ParsedPage
 from tests.studies.page.made_tables import (
     CONDITIONS,

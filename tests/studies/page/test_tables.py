@@ -12,7 +12,7 @@ import pytest
 
 from fleetsim.studies import evidence
 from fleetsim.studies.page import findings, html_tables, latex_tables
-from fleetsim.studies.study_tables import StudyHeader, StudyTables
+from fleetsim.studies.page.study_tables import StudyHeader, StudyTables
 from tests.studies.page.made_tables import CONDITIONS, made_header, made_tables
 
 DOCUMENT = r"""\documentclass[twocolumn]{article}
