@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from fleetsim.contracts import Work, WorkKind
+from fleetsim.contracts import Trainer, Work, WorkKind
 from fleetsim.engine.servers.buffered import BufferedServer
 from fleetsim.engine.servers.global_model import Learning
 from fleetsim.engine.servers.parts import Parts
@@ -17,7 +17,7 @@ from fleetsim.learning.aggregation.compression import CompressedUplink
 from fleetsim.learning.aggregation.update_screening import refusal_reasons
 from fleetsim.learning.global_generators import GlobalGenerators
 from fleetsim.learning.torch_settings import TorchSettings
-from fleetsim.record.manifest import PlatformRecord
+from fleetsim.record.manifest import PlatformRecord, ResultsCacheRecord
 from fleetsim.record.recorder import RunRecorder
 from fleetsim.record.saved_run import Run, open_run
 from fleetsim.run_settings import RunSettings, taking
@@ -159,7 +159,14 @@ def run(scenario: Scenario, settings: RunSettings) -> Run:
             folder,
             manifest,
             selector=scenario.server.selector.kind,
+            at_end=partial(_cache_record, prepared.trainer),
         )
-        if isinstance(prepared.trainer, DataTrainer) and prepared.trainer.found_text is not None:
-            on_note(prepared.trainer.found_text)
+        if (cache := done.manifest.results_cache) is not None:
+            on_note(cache.text)
         return done
+
+
+def _cache_record(trainer: Trainer) -> dict[str, object]:
+    """Return the use of the results cache for the manifest, if there is one."""
+    use = trainer.use_of_store if isinstance(trainer, DataTrainer) else None
+    return {} if use is None else {"results_cache": ResultsCacheRecord.model_validate(use)}

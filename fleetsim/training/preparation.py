@@ -23,7 +23,7 @@ from fleetsim.quoting import quoted
 from fleetsim.training.prepared_task import UNTRAINED, PreparedTask, TaskRequest
 from fleetsim.training.results_store import ResultsStore, context_of
 from fleetsim.training.scenario_loss import check_scenario_loss, trainer_for_loss
-from fleetsim.training.settings import TrainerKind, TrainerSettings
+from fleetsim.training.settings import TaskSettings, TrainerKind, TrainerSettings
 from fleetsim.training.task_samples import TaskSamples, samples_of_task
 from fleetsim.training.trainer_choice import (
     ChoosesTrainer,
@@ -116,14 +116,27 @@ def prepare_task(
         )
         forms = kernel.forms()
         store = None
-        # Code of the user's own may follow from files and objects that nothing here can name.
-        parts = (task.model, task.local.loss, task.local.algorithm)
-        is_users = any(not type(each).__module__.startswith("fleetsim.learning.") for each in parts)
-        if results_cache is not None and not (is_users or is_accessed):
-            platform = resolve(torch_device=torch_device)
-            facts = {"kernel": of_kind.__name__, "forms": forms, "platform": platform}
-            settings = {"task": _settings_of(request), "seed": seed, **facts, "frozen": frozen}
-            store = ResultsStore(results_cache, context_of(settings, samples.data))
+        if results_cache is not None and not _is_users_code(task) and not is_accessed:
+            store = ResultsStore(
+                results_cache,
+                context_of(
+                    {
+                        "model": task.model.model_dump(mode="json"),
+                        # Jobs name the clock, which changes no result, and partial trainings.
+                        "local": task.local.model_dump(
+                            mode="json", exclude={"clock_fraction", "partial_fraction"}
+                        ),
+                        "kernel": of_kind.__name__,
+                        "precision": request.trainer.precision,
+                        "forms": forms,
+                        "platform": resolve(torch_device=torch_device),
+                        "seed": seed,
+                        "frozen": frozen,
+                        "data": samples.content_sha256 and samples.content_sha256(),
+                        "split": samples.split_sha256,
+                    }
+                ),
+            )
         trainer = DataTrainer(kernel, workers=workers, store=store)
     return PreparedTask(
         num_samples=samples.num_samples,
@@ -147,14 +160,10 @@ def prepare_task(
     )
 
 
-def _settings_of(request: TaskRequest) -> dict[str, Any]:
-    """Return the settings that results follow from, beside the samples."""
-    task = request.task
-    return {
-        "model": task.model.model_dump(mode="json"),
-        "local": task.local.model_dump(mode="json"),
-        "trainer": request.trainer.model_dump(mode="json"),
-    }
+def _is_users_code(task: TaskSettings) -> bool:
+    """Return whether results follow from the user's own code, and what it reads, too."""
+    parts = (task.model, task.local.loss, task.local.algorithm)
+    return any(not type(part).__module__.startswith("fleetsim.learning.") for part in parts)
 
 
 def _serial(requested: TrainerSettings) -> TrainerSettings:

@@ -1,345 +1,385 @@
 """Store of results of training on disk, found again by content.
 
-A job is a pure function, so the results of a chunk of jobs, which are computed together, follow
-from what the jobs, the samples, the settings, the code and the numerical platform are. The SHA-256
-of all this is the name of an entry. A kernel whose jobs are computed one at a time has chunks of
-one job; for others a chunk is the least that has the same bits in any company.
+A job is a pure function, so the results of the jobs that a kernel computes together follow from
+the jobs, the samples, the settings, the code and the numerical platform. The SHA-256 of all this is
+the name of an entry: a checksum and a safetensors file.
 
-Processes may share a folder. A damaged entry is deleted and computed again.
+Processes and hosts may share a folder. An entry is written under another name and renamed; one with
+a wrong checksum is deleted and computed again. Nothing in a folder is executed, no link in it is
+followed, and none but the store's files are deleted. docs/decisions/0068 says what is stored.
 """
 
-import contextlib
 import hashlib
 import importlib.util
 import json
 import os
+import re
+import shutil
+import stat
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import safetensors.numpy
-import torch
+from pydantic import BaseModel, ConfigDict, TypeAdapter
 from safetensors import SafetensorError
 
 from fleetsim.contracts import Evaluation, Job, JobResult, Parameters
 from fleetsim.errors import DataError
-from fleetsim.host.new_files import created_beside
-from fleetsim.kernels.base import ServerSet, TrainerData
-from fleetsim.learning.data.dataset import ByteImages
+from fleetsim.host.new_files import created_beside, final_name
+from fleetsim.kernels.base import ServerSet
 
 if os.name == "posix":
     import fcntl
 
-MOST_BYTE = 4 * 2**30
-"""Size above which the entries that were used longest ago are deleted."""
-_KEPT_SHARE = 0.8
-"""Share of the size that is left by a deletion."""
-_READ_S, _READ_BYTE_S = 5e-4, 4e8
-"""Host time to find an entry, and rate at which it is read, both cautious."""
-_FEWEST_TRIED = 8
-"""Chunks after which nothing is stored any more if none was worth it."""
+MOST_BYTE, _FREE_SHARE = 16 * 2**30, 0.25
+"""Largest size of a folder, and largest share of the free disk."""
+_FULL_SHARE, _LEFT_SHARE = 7 / 8, 3 / 4
+"""Shares of the size above which entries are deleted, and that are left."""
+_UNSEEN_SHARE = 1 / 64
+"""Share of the size after which a process sees what others have written, so that eight keep it."""
+_GAIN, _NUM_TRIED = 5.0, 8
+"""Least ratio of the time to compute a result to that to store it, and number of entries of a kind
+on which the verdict is based."""
+_PATIENCE_S, _LOOK_PERIOD_S = 600.0, 0.01
+"""Longest wait for another process that computes a result, and time between two attempts."""
 _DIGEST_BYTE = 32
-_ARRAYS = ("vector",)
-_MAPPINGS = ("state", "sent")
+_NAME = re.compile(r"[0-9a-f]{64}\.entry|[0-9a-f]{50}")
+"""Names of entries, and of those whose writing was killed."""
+_FLAGS = sum(getattr(os, f"O_{name}", 0) for name in ("BINARY", "CLOEXEC", "NOFOLLOW", "NONBLOCK"))
+_NAMED = ("state", "sent")
+"""Fields of a result that are arrays by name."""
+
+Kind = Literal["jobs", "evaluation"]
+
+
+class Obtained(NamedTuple):
+    """Results of jobs that are computed together, and their origin."""
+
+    results: list[JobResult]
+    origin: Literal["found", "computed", "damaged"]
+    """`damaged`: computed because the entry was damaged."""
 
 
 class ResultsStore:
-    """Entries of one context in a folder; `num_found` and `num_computed` count chunks of jobs."""
+    """Entries of one context in a folder, which other contexts and processes may use, too."""
 
-    def __init__(
-        self, folder: Path, context: bytes, *, most_byte: int = MOST_BYTE, is_worth: bool = False
-    ) -> None:
-        """Open or create it.
+    def __init__(self, folder: Path, context: str, *, most_byte: int | None = None) -> None:
+        """Open or make the folder.
 
-        Args:
-            folder: folder of the entries, shared with other runs.
-            context: digest of everything that the results follow from beside the jobs.
-            most_byte: size of the folder that is kept.
-            is_worth: True stores every entry; False only those that are read faster than computed.
+        `context` is a digest of everything that results follow from beside the jobs. `most_byte` is
+        the largest size of the folder; None: `MOST_BYTE`, or less on a small disk.
 
         Raises:
             DataError: the folder cannot be made.
         """
+        self._folder, self._context = folder, context
         try:
             folder.mkdir(parents=True, exist_ok=True)
+            free_byte = shutil.disk_usage(folder).free
         except OSError as fault:
             raise DataError(
                 f"{folder}: cannot be made: {fault.strerror}; choose another --results-cache"
             ) from None
-        self._folder, self._context, self._most_byte = folder, context, most_byte
-        self._is_worth = is_worth
-        self._num_tried = self._num_kept = 0
-        self._known: list[tuple[Any, bytes]] = []
+        entries = list(self._entries())
+        free_byte += sum(size for _, size, _ in entries)
+        self._most_byte = most_byte or min(MOST_BYTE, int(_FREE_SHARE * free_byte))
+        self._newest_s = max((used_at_s for used_at_s, _, _ in entries), default=-np.inf)
+        self._unseen_byte, self._is_full = 0, False
+        self._verdicts: dict[Kind, list[bool]] = {"jobs": [], "evaluation": []}
+        self._known: list[tuple[Any, str]] = []
         """Digests of the arrays that were hashed last."""
-        self._written_byte: int | None = None
-        self.num_found = self.num_computed = self.num_damaged = 0
 
-    @property
-    def is_used(self) -> bool:
-        """False once it is known that results are computed faster than read."""
-        return self._num_kept > 0 or self._num_tried < _FEWEST_TRIED
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the store for another process, without the models that it knows."""
+        return vars(self) | {"_known": []}
 
     def results(
-        self, jobs: Sequence[Job], compute: Callable[[], list[JobResult]], *, waits: bool
-    ) -> list[JobResult] | None:
-        """Return the results of a chunk: stored ones, or else those of `compute`.
+        self, chunks: Sequence[list[Job]], compute: Callable[[list[Job]], list[JobResult]]
+    ) -> list[Obtained]:
+        """Return the results of jobs that are computed together, stored ones or computed now.
 
-        While another process computes them: wait, or return None.
+        Those that another process computes at present are left for the end.
         """
-        return self._once(self._key_of_jobs(jobs), compute, waits=waits)
+        if not self._is_used("jobs"):
+            return [Obtained(compute(jobs), "computed") for jobs in chunks]
+        keys = [self._key_of(jobs) for jobs in chunks]
+        done: dict[int, Obtained] = {}
+        for waits in (False, True):
+            for index, jobs in enumerate(chunks):
+                if index not in done:
+                    bases = [job.base for job in jobs]
+                    one = self._once("jobs", keys[index], bases, partial(compute, jobs), waits)
+                    done |= {} if one is None else {index: one}
+        return [done[index] for index in range(len(chunks))]
 
     def evaluation(
         self, parameters: Parameters, server_set: ServerSet, compute: Callable[[], Evaluation]
     ) -> Evaluation:
-        """Return the evaluation of a model [P]: a stored one, or else that of `compute`."""
+        """Return the evaluation of a model [P] on samples of the server, stored or computed now."""
+        if not self._is_used("evaluation"):
+            return compute()
 
-        def as_result() -> list[JobResult]:
-            result = compute()
-            return [JobResult(0, loss=result.loss, accuracy=result.accuracy)]
+        def as_results() -> list[JobResult]:
+            evaluation = compute()
+            return [JobResult(0, loss=evaluation.loss, accuracy=evaluation.accuracy)]
 
-        key = self._key("evaluation", server_set, self._digest(parameters).hex())
-        found = self._once(key, as_result, waits=True)
-        assert found is not None
-        (stored,) = found
-        return Evaluation(accuracy=stored.accuracy, loss=stored.loss)
+        key = self._key(server_set, self._digest(parameters))
+        obtained = self._once("evaluation", key, [parameters], as_results, waits=True)
+        assert obtained is not None
+        (result,) = obtained.results
+        return Evaluation(accuracy=result.accuracy, loss=result.loss)
 
-    def found(self, jobs: Sequence[Job]) -> list[JobResult] | None:
-        """Return the stored results of a chunk; None if there are none."""
-        return self._read(self._key_of_jobs(jobs)) if self.is_used else None
-
-    def keep(self, jobs: Sequence[Job], results: list[JobResult], seconds: float) -> None:
-        """Store the results of a chunk that took so many seconds to compute."""
-        self._write(self._key_of_jobs(jobs), results, seconds)
+    def _is_used(self, kind: Kind) -> bool:
+        """Return False once it was measured that results are not worth storing."""
+        verdicts = self._verdicts[kind]
+        return len(verdicts) < _NUM_TRIED or 2 * sum(verdicts) >= _NUM_TRIED
 
     def _once(
-        self, key: str, compute: Callable[[], list[JobResult]], *, waits: bool
-    ) -> list[JobResult] | None:
-        """Return stored results, or compute and store them while other processes wait for them."""
-        if not self.is_used:
-            return compute()
-        results = self._read(key)
+        self,
+        kind: Kind,
+        key: str,
+        bases: Sequence[Parameters],
+        compute: Callable[[], list[JobResult]],
+        waits: bool,
+    ) -> Obtained | None:
+        """Return results, stored or computed now; None: another process computes them."""
+        results, was_damaged = self._read(key, bases)
         if results is not None:
-            return results
-        with self._locked(key, waits=waits) as is_ours:
-            if not is_ours:
+            return Obtained(results, "found")
+        with self._locked(key, waits=waits) as is_locked:
+            if not (is_locked or waits):
                 return None
-            results = self._read(key)
-            if results is None:
-                begun_s = time.perf_counter()
-                results = compute()
-                self._write(key, results, time.perf_counter() - begun_s)
-        return results
+            results, is_damaged = self._read(key, bases)
+            if results is not None:
+                return Obtained(results, "found")
+            times_s = [time.perf_counter()]
+            results = compute()
+            times_s.append(time.perf_counter())
+            self._write(key, results)
+            if len(self._verdicts[kind]) < _NUM_TRIED:
+                computed_s, stored_s = np.diff([*times_s, time.perf_counter()])
+                self._verdicts[kind].append(computed_s >= _GAIN * stored_s)
+        return Obtained(results, "damaged" if was_damaged or is_damaged else "computed")
 
-    def _key_of_jobs(self, jobs: Sequence[Job]) -> str:
+    def _key_of(self, jobs: Sequence[Job]) -> str:
         return self._key(
-            "jobs",
             *(
                 (
-                    *(job.client, repr(job.work), self._digest(job.base).hex(), job.address),
+                    *(int(job.client), repr(replace(job.work, clock_fraction=1.0, counted=None))),
+                    *(self._digest(job.base), [int(part) for part in job.address]),
                     *(job.learning_rate, job.most_steps),
-                    *(self._digest_of_arrays(each) for each in (job.state, job.received)),
+                    *(
+                        arrays and [(name, _digest(arrays[name])) for name in sorted(arrays)]
+                        for arrays in (job.state, job.received)
+                    ),
                 )
                 for job in jobs
-            ),
+            )
         )
 
     def _key(self, *parts: Any) -> str:
-        text = json.dumps(parts, default=_plain)
-        return hashlib.sha256(self._context + text.encode()).hexdigest()
+        return hashlib.sha256(f"{self._context}{json.dumps(parts)}".encode()).hexdigest()
 
-    def _digest(self, array: Parameters) -> bytes:
+    def _digest(self, array: Parameters) -> str:
         for known, digest in self._known:
             if known is array:
                 return digest
-        digest = digest_of_array(array)
-        self._known = [(array, digest), *self._known[:1]]
-        return digest
-
-    @staticmethod
-    def _digest_of_arrays(arrays: Mapping[str, Any] | None) -> list[str] | None:
-        if arrays is None:
-            return None
-        return [f"{name}:{digest_of_array(each).hex()}" for name, each in sorted(arrays.items())]
+        self._known = [(array, _digest(array)), *self._known[:1]]
+        return self._known[0][1]
 
     def _path(self, key: str) -> Path:
-        return self._folder / key[:2] / f"{key[2:]}.entry"
+        return self._folder / f"{key}.entry"
 
-    def _read(self, key: str) -> list[JobResult] | None:
+    def _read(self, key: str, bases: Sequence[Parameters]) -> tuple[list[JobResult] | None, bool]:
+        """Return stored results; and whether there were damaged ones, which are deleted."""
         path = self._path(key)
-        try:
-            content = path.read_bytes()
-        except OSError:
-            return None
-        digest, data = content[:_DIGEST_BYTE], content[_DIGEST_BYTE:]
-        try:
-            results = decoded(data) if hashlib.sha256(data).digest() == digest else None
-        except (ValueError, KeyError, TypeError, SafetensorError):
-            results = None
-        if results is None:
-            self.num_damaged += 1
-            with contextlib.suppress(OSError):
-                path.unlink()
-            return None
-        with contextlib.suppress(OSError):
-            os.utime(path)  # used last
-        self.num_found += 1
-        return results
+        with ExitStack() as opened:
+            try:
+                descriptor = os.open(path, os.O_RDONLY | _FLAGS)
+                opened.callback(os.close, descriptor)
+                status = os.fstat(descriptor)
+                if not stat.S_ISREG(status.st_mode) or status.st_size > self._most_byte:
+                    return None, False
+                with os.fdopen(descriptor, "rb", closefd=False) as file:
+                    digest, data = file.read(_DIGEST_BYTE), file.read(status.st_size)
+            except OSError:
+                return None, False
+        with suppress(ValueError, KeyError, TypeError, RecursionError, SafetensorError):
+            if hashlib.sha256(data).digest() == digest:
+                results = decoded(data, bases)
+                with suppress(OSError, NotImplementedError):
+                    os.utime(path, follow_symlinks=False)  # used last
+                return results, False
+        with suppress(OSError):
+            path.unlink()
+        return None, True
 
-    def _write(self, key: str, results: list[JobResult], seconds: float) -> None:
-        self.num_computed += 1
-        self._num_tried += 1
-        data = encoded(results)
+    def _write(self, key: str, results: list[JobResult]) -> None:
+        data = None if self._is_full else encoded(results)
         if data is None:
             return
-        if not self._is_worth and seconds < _READ_S + len(data) / _READ_BYTE_S:
-            return
-        self._num_kept += 1
-        path = self._path(key)
         # A full disk costs the entry, not the run.
-        with contextlib.suppress(OSError):
-            path.parent.mkdir(exist_ok=True)
-            new, file = created_beside(path)
+        with suppress(OSError):
+            new, file = created_beside(self._path(key))
             try:
                 with file:
-                    file.write(hashlib.sha256(data).digest() + data)
-                new.replace(path)
+                    file.writelines([hashlib.sha256(data).digest(), data])
+                new.replace(self._path(key))
             except BaseException:
                 new.unlink(missing_ok=True)
                 raise
             self._count(len(data))
 
     def _count(self, num_byte: int) -> None:
-        """Count what was written, and delete the entries used longest ago above the size."""
-        if self._written_byte is None:
-            self._written_byte = sum(size for _, size, _ in self._entries())
-        else:
-            self._written_byte += num_byte
-        if self._written_byte <= self._most_byte:
+        """Count what was written; above the size, delete the entries that were used longest ago.
+
+        Entries younger than this run stay: it writes no more instead. A run whose entries do not
+        fit would otherwise delete its first rounds, and the next one would find none.
+        """
+        self._unseen_byte += num_byte
+        if self._unseen_byte < _UNSEEN_SHARE * self._most_byte:
             return
-        entries = sorted(self._entries())  # other processes have written and deleted, too
+        self._unseen_byte = 0
+        entries = sorted(self._entries())
         total = sum(size for _, size, _ in entries)
-        for _, size, path in entries:
-            if total <= _KEPT_SHARE * self._most_byte:
-                break
-            with contextlib.suppress(OSError):
-                path.unlink()
-            total -= size
-        self._written_byte = total
+        if total > _FULL_SHARE * self._most_byte:
+            for used_at_s, size, path in entries:
+                if total > _LEFT_SHARE * self._most_byte and used_at_s <= self._newest_s:
+                    with suppress(OSError):
+                        path.unlink()
+                    total -= size
+        self._is_full = total > _FULL_SHARE * self._most_byte
 
     def _entries(self) -> Iterator[tuple[float, int, Path]]:
-        """Yield time of last use, size and path of every entry, and of files that kills left."""
-        for path in self._folder.glob("[0-9a-f][0-9a-f]/*"):
-            with contextlib.suppress(OSError):
-                status = path.stat()
-                yield status.st_mtime, status.st_size, path
+        """Yield time of last use, size and path of every entry, and of what kills have left."""
+        with suppress(OSError), os.scandir(self._folder) as found:
+            for each in found:
+                if _NAME.fullmatch(final_name(each.name) or each.name):
+                    status = each.stat(follow_symlinks=False)
+                    if stat.S_ISREG(status.st_mode):
+                        yield status.st_mtime, status.st_size, Path(each.path)
 
-    @contextlib.contextmanager
+    @contextmanager
     def _locked(self, key: str, *, waits: bool) -> Iterator[bool]:
-        """Hold the lock of a key, which a process loses when it ends; False: another one has it."""
-        lock = self._folder / f"{key[:2]}.lock"
-        with contextlib.ExitStack() as held:
-            is_ours = True
+        """Hold the lock of a key, which a process loses when it ends; False: another one has it.
+
+        It is the lock of one byte of a file, by the key. Without locks, as on Windows and on some
+        shared disks, results may be computed twice.
+        """
+        with ExitStack() as opened:
+            is_locked = True
             if os.name == "posix":
-                # Where locks are missing, as on some shared disks, chunks are computed twice.
-                with contextlib.suppress(OSError):
-                    file = held.enter_context(lock.open("ab"))
-                    try:
-                        fcntl.flock(file, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
-                    except BlockingIOError:
-                        is_ours = False
-            yield is_ours
+                with suppress(OSError):
+                    path, flags = self._folder / "lock", os.O_RDWR | os.O_CREAT | _FLAGS
+                    descriptor = os.open(path, flags, 0o666)
+                    opened.callback(os.close, descriptor)
+                    until_s = time.monotonic() + waits * _PATIENCE_S
+                    while not (is_locked := _lock_byte(descriptor, int(key[:15], 16))):
+                        if time.monotonic() >= until_s:
+                            break
+                        time.sleep(_LOOK_PERIOD_S)
+            yield is_locked
 
 
-def context_of(settings: Mapping[str, Any], data: TrainerData) -> bytes:
-    """Return the digest of what the results follow from beside the jobs.
-
-    `settings` are those of the training, with the numerical platform; samples are hashed by their
-    content, the code by that of its files.
-    """
-    total = hashlib.sha256(json.dumps(settings, sort_keys=True, default=_plain).encode())
-    total.update(_code_digest())
-    total.update(json.dumps([torch.__version__, np.__version__]).encode())
-    arrays = [data.train_labels, data.test_inputs, data.test_labels]
-    if isinstance(data.train_inputs, ByteImages):
-        images = data.train_inputs
-        arrays += [images.pixels, np.array([images.mean, images.std])]
-    else:
-        arrays.append(data.train_inputs)
-    for rows in (data.shares, data.evaluated or ()):
-        arrays += [np.array([len(each) for each in rows]), *rows]
-    if data.validation_rows is not None:
-        arrays.append(data.validation_rows)
-    for array in arrays:
-        total.update(digest_of_array(array))
-    return total.digest()
+def _lock_byte(descriptor: int, at: int) -> bool:
+    """Lock a byte of a file; False: another process has it."""
+    try:
+        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, at)
+    except (BlockingIOError, PermissionError):
+        return False
+    return True
 
 
-def digest_of_array(array: Any) -> bytes:
+def context_of(settings: Mapping[str, Any]) -> str:
+    """Return the digest of what results follow from beside the jobs; the code is added here."""
+    text = json.dumps({**settings, "code": _code_sha256()}, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _digest(array: Any) -> str:
     """Return the SHA-256 of an array's type, shape and content."""
-    plain = np.ascontiguousarray(array)
+    plain = np.asarray(array, order="C")
     total = hashlib.sha256(f"{plain.dtype.str}{plain.shape}".encode())
     total.update(plain.reshape(-1).view(np.uint8).data)
-    return total.digest()
+    return total.hexdigest()
+
+
+class _Row(BaseModel):
+    """A result without its arrays, of which it has the names."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    num_samples: int
+    loss: float | None
+    loss_rms: float | None
+    accuracy: float | None
+    vector: bool
+    epoch_losses: tuple[float, ...] | None
+    state: list[str] | None
+    sent: list[str] | None
+    metrics: dict[str, int | float] | None
+
+
+_ROWS = TypeAdapter(list[_Row])
 
 
 def encoded(results: Sequence[JobResult]) -> bytes | None:
-    """Return results as bytes; None if they hold arrays of a type that cannot be written."""
+    """Return results as bytes; None if they hold what would not be read as it is."""
     arrays: dict[str, Any] = {}
     rows = []
     for index, result in enumerate(results):
-        row = result._asdict()
-        for name in (*_ARRAYS, *_MAPPINGS):
-            value = row.pop(name)
-            if value is None:
-                continue
-            of_name = value if name in _MAPPINGS else {"": value}
-            row[name] = list(of_name)
-            for key, array in of_name.items():
-                arrays[f"{index}.{name}.{key}"] = np.ascontiguousarray(array)
+        row = {**result._asdict(), "vector": result.vector is not None}
+        if result.vector is not None:
+            arrays[f"{index}"] = result.vector
+        for name in _NAMED:
+            if row[name] is not None:
+                arrays |= {f"{index}.{name}.{key}": array for key, array in row[name].items()}
+                row[name] = list(row[name])
         rows.append(row)
     try:
-        return safetensors.numpy.save(arrays, {"results": json.dumps(rows, default=_plain)})
+        whole = {name: np.asarray(array, order="C") for name, array in arrays.items()}
+        return safetensors.numpy.save(whole, {"results": json.dumps(rows)})
     except (KeyError, TypeError, ValueError, SafetensorError):
         return None
 
 
-def decoded(data: bytes) -> list[JobResult]:
-    """Return the results of `encoded`; ValueError and others if the bytes are none."""
+def decoded(data: bytes, bases: Sequence[Parameters]) -> list[JobResult]:
+    """Return the results of `encoded`, one for each base [P], of whose form vectors are.
+
+    ValueError, KeyError, TypeError, RecursionError or SafetensorError: the bytes are no results.
+    """
+    arrays = safetensors.numpy.load(data)  # checks the sizes, too
     header_byte = int.from_bytes(data[:8], "little")
     rows = json.loads(json.loads(data[8 : 8 + header_byte])["__metadata__"]["results"])
-    arrays = safetensors.numpy.load(data)
     results = []
-    for index, row in enumerate(rows):
-        for name in (*_ARRAYS, *_MAPPINGS):
-            if name in row:
-                of_name = {key: np.array(arrays[f"{index}.{name}.{key}"]) for key in row[name]}
-                row[name] = of_name if name in _MAPPINGS else of_name[""]
-        if row["epoch_losses"] is not None:
-            row["epoch_losses"] = tuple(row["epoch_losses"])
-        results.append(JobResult(**row))
+    for index, (row, base) in enumerate(zip(_ROWS.validate_python(rows), bases, strict=True)):
+        vector = arrays[f"{index}"] if row.vector else None
+        if vector is not None and (vector.dtype, vector.shape) != (base.dtype, base.shape):
+            raise ValueError("a vector is not of the form of its base")
+        fields = {**dict(row), "vector": vector}
+        for name in _NAMED:
+            if fields[name] is not None:
+                fields[name] = {key: arrays[f"{index}.{name}.{key}"] for key in fields[name]}
+        results.append(JobResult(**fields))
     return results
 
 
-def _plain(value: Any) -> Any:
-    """Return a number of NumPy, or a tuple, for JSON."""
-    if isinstance(value, np.generic):
-        return value.item()
-    raise TypeError(f"{type(value).__name__} has no JSON form")
-
-
 @cache
-def _code_digest() -> bytes:
+def _code_sha256() -> str:
     """Return the SHA-256 of the files whose code computes results."""
     total = hashlib.sha256()
-    for name in ("kernels", "learning", "rng", "counts"):
+    for name in ("contracts", "counts", "host", "kernels", "learning", "rng", "training"):
         spec = importlib.util.find_spec(f"fleetsim.{name}")
         assert spec is not None
         assert spec.origin is not None
         origin = Path(spec.origin)
         files = sorted(origin.parent.rglob("*.py")) if origin.name == "__init__.py" else [origin]
         for file in files:
-            total.update(f"{name}{file.name}".encode() + file.read_bytes())
-    return total.digest()
+            total.update(f"{file.relative_to(origin.parent)};".encode() + file.read_bytes())
+    return total.hexdigest()

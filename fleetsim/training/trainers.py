@@ -6,10 +6,8 @@ A job is a pure function of its arguments, so a trainer may compute it at any mo
 """
 
 import multiprocessing
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -17,7 +15,7 @@ from fleetsim.contracts import Evaluation, IntArray, Job, JobResult, Parameters,
 from fleetsim.errors import ScenarioError
 from fleetsim.kernels.base import Kernel, ServerSet
 from fleetsim.training.results_store import ResultsStore
-from fleetsim.training.worker_pool import Pool, in_order, usable_cores
+from fleetsim.training.worker_pool import Pool, usable_cores
 
 
 class PendingJobs(ABC):
@@ -76,21 +74,6 @@ class PendingJobs(ABC):
         """Return the results of jobs, in their order."""
 
 
-class _Plan(NamedTuple):
-    """Jobs to compute by chunk."""
-
-    chunks: list[list[int]]
-    """Jobs of each chunk, by index."""
-    of_chunks: list[list[Job]]
-    found: list[list[JobResult] | None]
-    """Stored results of each chunk; None: to be computed."""
-
-    @property
-    def missing(self) -> list[list[Job]]:
-        """Chunks without stored results."""
-        return [jobs for jobs, found in zip(self.of_chunks, self.found, strict=True) if not found]
-
-
 class DataTrainer(PendingJobs):
     """Trainer on real data; it counts the SGD steps that were computed, `num_steps`."""
 
@@ -99,7 +82,7 @@ class DataTrainer(PendingJobs):
     ) -> None:
         """Build it for so many processes, this one included, which changes the time alone.
 
-        So does a store, in which results that are known are found.
+        So does a store, in which results are looked for before they are computed.
 
         None: one for every core that this process may use; this one alone with a cuda device, and
         in a daemon, which may start none.
@@ -124,11 +107,9 @@ class DataTrainer(PendingJobs):
                 )
             workers = 1
         self._kernel = kernel
-        self._pool = Pool(kernel, usable_cores() if workers is None else workers)
-        self.store = store
-        self._begun: _Plan | None = None
-        self._num_calls = self._num_found = 0
-        """Numbers of `results` with jobs, and of those all of whose jobs were stored."""
+        self._pool = Pool(kernel, usable_cores() if workers is None else workers, store)
+        self._store = store
+        self._num_trainings = self._num_found = 0
         self.num_steps = 0
 
     def evaluate(self, parameters: Parameters) -> Evaluation:
@@ -147,70 +128,36 @@ class DataTrainer(PendingJobs):
             loss = float(losses.mean(dtype=np.float64))
             return Evaluation(accuracy=float(hits.mean()), loss=loss)
 
-        if self.store is None:
+        if self._store is None:
             return compute()
-        return self.store.evaluation(parameters, server_set, compute)
+        return self._store.evaluation(parameters, server_set, compute)
 
     @property
-    def found_text(self) -> str | None:
-        """Line that says how much of the training was stored; None without a store."""
-        if self.store is None:
+    def use_of_store(self) -> dict[str, str | int] | None:
+        """Use of the store until now, for the manifest; None without a store."""
+        if self._store is None:
             return None
-        damaged = f"; {self.store.num_damaged} damaged entries" if self.store.num_damaged else ""
-        return (
-            f"results cache: the training of {self._num_found} of {self._num_calls} rounds was"
-            f" found{damaged}"
-        )
+        num = self._pool.origins
+        return {
+            "unit": "batch" if self._kernel.computes_together else "job",
+            "rounds": self._num_trainings,
+            "rounds_found": self._num_found,
+            "entries_found": num["found"],
+            "entries_computed": num["computed"] + num["damaged"],
+            "entries_damaged": num["damaged"],
+        }
 
     def _begin(self, jobs: Sequence[Job]) -> None:
-        if jobs and (self.store is None or self._pool.workers > 1):
-            self._begun = self._planned(jobs)
-            self._pool.begin_chunks(self._begun.missing)
+        self._pool.begin(jobs)
 
     def _compute(self, jobs: Sequence[Job]) -> list[JobResult]:
-        if not jobs:
-            return []
-        plan, self._begun = self._begun or self._planned(jobs), None
+        before = self._pool.origins.copy()
+        results = self._pool.compute(jobs)
         self.num_steps += sum(map(self._kernel.num_steps, jobs))
-        self._num_calls += 1
-        before = 0 if self.store is None else self.store.num_computed
-        results = in_order(plan.chunks, self._of_chunks(plan))
-        if self.store is not None and self.store.num_computed == before:
-            self._num_found += 1
+        if any(job.work.kind is WorkKind.TRAIN for job in jobs):
+            self._num_trainings += 1
+            self._num_found += set(self._pool.origins - before) == {"found"}
         return results
-
-    def _planned(self, jobs: Sequence[Job]) -> _Plan:
-        """Return the chunks of jobs, and the results that are stored."""
-        chunks = self._kernel.chunks(jobs)
-        of_chunks = [[jobs[i] for i in chunk] for chunk in chunks]
-        # One process looks them up one by one, so that several runs share the work.
-        store = self.store if self._pool.workers > 1 else None
-        found = [None if store is None else store.found(each) for each in of_chunks]
-        return _Plan(chunks, of_chunks, found)
-
-    def _of_chunks(self, plan: _Plan) -> list[list[JobResult]]:
-        """Return the results of all chunks of a plan."""
-        if self.store is None:
-            return self._pool.compute_chunks(plan.of_chunks)
-        if self._pool.workers > 1:
-            begun_s = time.perf_counter()
-            computed = self._pool.compute_chunks(plan.missing)
-            each_s = (time.perf_counter() - begun_s) / max(len(computed), 1)
-            for jobs, results in zip(plan.missing, computed, strict=True):
-                self.store.keep(jobs, results, each_s)
-            rest = iter(computed)
-            return [next(rest) if results is None else results for results in plan.found]
-        # Chunks that other runs compute at present are left for the end.
-        every = [self._found_or_computed(jobs, waits=False) for jobs in plan.of_chunks]
-        late = [
-            self._found_or_computed(jobs, waits=True) if results is None else results
-            for jobs, results in zip(plan.of_chunks, every, strict=True)
-        ]
-        return [results for results in late if results is not None]
-
-    def _found_or_computed(self, jobs: list[Job], *, waits: bool) -> list[JobResult] | None:
-        assert self.store is not None
-        return self.store.results(jobs, lambda: self._pool.compute_chunks([jobs])[0], waits=waits)
 
 
 class NullTrainer(PendingJobs):

@@ -6,9 +6,10 @@ results have the order of the list. So the number of processes changes the time 
 
 import operator
 import os
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +18,7 @@ from fleetsim.contracts import Job, JobResult, Parameters, WorkKind
 from fleetsim.kernels.base import Kernel, ServerSet
 from fleetsim.learning.local.local_sgd import CHUNK
 from fleetsim.training.helper_processes import Helpers, answered
-
-T = TypeVar("T")
+from fleetsim.training.results_store import ResultsStore
 
 _TRAIN_PASSES = 3
 """Work of one epoch of training in forward passes: forward, backward by inputs and by weights."""
@@ -40,7 +40,7 @@ class _Begun:
     """Chunks that this process has yet to compute."""
     num_helpers: int
     order: list[int]
-    """Chunks by index in the order of the answers: of this process, then of every helper."""
+    """Jobs by index in the order of the answers: of this process, then of every helper."""
 
 
 class Pool:
@@ -49,53 +49,52 @@ class Pool:
     Helpers start when there are two chunks for the first time, and end with the pool.
     """
 
-    def __init__(self, kernel: Kernel, workers: int) -> None:
-        """Build it for so many processes, this one included; helpers have copies of the kernel."""
+    def __init__(self, kernel: Kernel, workers: int, store: ResultsStore | None = None) -> None:
+        """Build it for so many processes, this one included; helpers have copies of the kernel.
+
+        Every process looks for results in the store before it computes them.
+        """
         if workers < 1:
             raise ValueError(f"workers must be at least 1, got {workers}")
         self._kernel = kernel
         self._sizes: list[int] = kernel.num_samples.tolist()  # Python numbers: read one at a time
-        self.workers = workers
-        """Number of processes, this one included."""
-        self._helpers = Helpers(kernel)
+        self._workers = workers
+        self._store = store
+        self._helpers = Helpers(kernel, store)
         self._begun: _Begun | None = None
+        self.origins: Counter[str] = Counter()
+        """Chunks by the origin of their results, with a store."""
 
     def begin(self, jobs: Sequence[Job]) -> None:
         """Let the helpers begin jobs that `compute` will be called with next."""
-        self.begin_chunks([[jobs[i] for i in chunk] for chunk in self._kernel.chunks(jobs)])
+        if len(jobs) == 0:
+            return
+        chunks = self._kernel.chunks(jobs)
+        of_chunks = [[jobs[i] for i in chunk] for chunk in chunks]
+        shares = _assign(list(map(self._load, of_chunks)), self._workers)
+        calls = [[of_chunks[c] for c in share] for share in shares]
+        self._request("compute", calls[1:])
+        order = [i for share in shares for c in share for i in chunks[c]]
+        self._begun = _Begun(list(jobs), calls[0], len(shares) - 1, order)
 
     def compute(self, jobs: Sequence[Job]) -> list[JobResult]:
         """Return the results of jobs, in their order; ValueError: other jobs were begun."""
-        chunks = self._kernel.chunks(jobs)
-        computed = self.compute_chunks([[jobs[i] for i in chunk] for chunk in chunks])
-        return in_order(chunks, computed)
-
-    def begin_chunks(self, of_chunks: Sequence[list[Job]]) -> None:
-        """Let the helpers begin chunks that `compute_chunks` will be called with next."""
-        if len(of_chunks) == 0:
-            return
-        shares = _assign(list(map(self._load, of_chunks)), self.workers)
-        calls = [[of_chunks[c] for c in share] for share in shares]
-        self._request("compute", calls[1:])
-        order = [c for share in shares for c in share]
-        jobs = [job for chunk in of_chunks for job in chunk]
-        self._begun = _Begun(jobs, calls[0], len(shares) - 1, order)
-
-    def compute_chunks(self, of_chunks: Sequence[list[Job]]) -> list[list[JobResult]]:
-        """Return the results of chunks, in their order; ValueError: other jobs were begun."""
         if self._begun is None:
-            self.begin_chunks(of_chunks)
+            self.begin(jobs)
         begun, self._begun = self._begun, None
         if begun is None:
             return []
-        jobs = [job for chunk in of_chunks for job in chunk]
         if len(begun.jobs) != len(jobs) or any(map(operator.is_not, begun.jobs, jobs)):
             # Their replies would be read as those of the next calls.
             self._helpers.end()
             raise ValueError("other jobs were begun than are requested")
         answers = self._gather("compute", begun.here, begun.num_helpers)
-        every = [chunk for answer in answers for chunk in answer]
-        return in_order([[index] for index in begun.order], [[each] for each in every])
+        if self._store is not None:
+            for answer in answers:
+                self.origins.update(answer.pop())
+        flat = [one for answer in answers for chunk in answer for one in chunk]
+        in_order = sorted(zip(begun.order, flat, strict=True), key=operator.itemgetter(0))
+        return [result for _, result in in_order]
 
     def evaluate(
         self, parameters: Parameters, server_set: ServerSet
@@ -104,7 +103,7 @@ class Pool:
         num_samples = self._kernel.num_server_samples(server_set)
         num_chunks = -(-num_samples // CHUNK)
         calls = []
-        for share in np.array_split(np.arange(num_chunks), min(self.workers, num_chunks)):
+        for share in np.array_split(np.arange(num_chunks), min(self._workers, num_chunks)):
             stop = min(num_samples, (int(share[-1]) + 1) * CHUNK)
             calls.append([(parameters, server_set, int(share[0]) * CHUNK, stop)])
         self._request("evaluate", calls[1:])
@@ -133,18 +132,8 @@ class Pool:
 
     def _gather(self, verb: str, calls: Sequence[Any], num_helpers: int) -> list[list[Any]]:
         with self._helpers.ended_by_faults():
-            here = answered(self._kernel, verb, calls)
+            here = answered(self._kernel, self._store, verb, calls)
             return [here, *self._helpers.replies(num_helpers)]
-
-
-def in_order(chunks: Sequence[Sequence[int]], results: Sequence[Sequence[T]]) -> list[T]:
-    """Return the results of chunks of indices in the order of the indices."""
-    pairs = [
-        pair
-        for chunk, of_chunk in zip(chunks, results, strict=True)
-        for pair in zip(chunk, of_chunk, strict=True)
-    ]
-    return [result for _, result in sorted(pairs, key=operator.itemgetter(0))]
 
 
 def _assign(loads: Sequence[int], num_processes: int) -> list[list[int]]:
