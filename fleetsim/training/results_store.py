@@ -48,14 +48,13 @@ _GAIN, _NUM_TRIED = 5.0, 8
 on which the verdict is based."""
 _PATIENCE_S, _LOOK_PERIOD_S = 600.0, 0.01
 """Longest wait for another process that computes a result, and time between two attempts."""
-_DIGEST_BYTE = 32
+_DIGEST_BYTE, _LEAST_BYTE = 32, 2**16
+"""Bytes of a checksum, and those that an entry counts at least, so that files are not too many."""
 _NAME = re.compile(r"[0-9a-f]{64}\.entry|[0-9a-f]{50}")
 """Names of entries, and of those whose writing was killed."""
 _FLAGS = sum(getattr(os, f"O_{name}", 0) for name in ("BINARY", "CLOEXEC", "NOFOLLOW", "NONBLOCK"))
 _NAMED = ("state", "sent")
 """Fields of a result that are arrays by name."""
-
-Kind = Literal["jobs", "evaluation"]
 
 
 class Obtained(NamedTuple):
@@ -91,7 +90,8 @@ class ResultsStore:
         self._most_byte = most_byte or min(MOST_BYTE, int(_FREE_SHARE * free_byte))
         self._newest_s = max((used_at_s for used_at_s, _, _ in entries), default=-np.inf)
         self._unseen_byte, self._is_full = 0, False
-        self._verdicts: dict[Kind, list[bool]] = {"jobs": [], "evaluation": []}
+        self._verdicts: dict[str, list[bool]] = {}
+        """Whether the first entries of a kind of work were worth storing."""
         self._known: list[tuple[Any, str]] = []
         """Digests of the arrays that were hashed last."""
 
@@ -106,15 +106,13 @@ class ResultsStore:
 
         Those that another process computes at present are left for the end.
         """
-        if not self._is_used("jobs"):
-            return [Obtained(compute(jobs), "computed") for jobs in chunks]
-        keys = [self._key_of(jobs) for jobs in chunks]
         done: dict[int, Obtained] = {}
         for waits in (False, True):
             for index, jobs in enumerate(chunks):
                 if index not in done:
-                    bases = [job.base for job in jobs]
-                    one = self._once("jobs", keys[index], bases, partial(compute, jobs), waits)
+                    bases, key = [job.base for job in jobs], partial(self._key_of, jobs)
+                    kind = jobs[0].work.kind
+                    one = self._once(kind, key, bases, partial(compute, jobs), waits)
                     done |= {} if one is None else {index: one}
         return [done[index] for index in range(len(chunks))]
 
@@ -122,33 +120,35 @@ class ResultsStore:
         self, parameters: Parameters, server_set: ServerSet, compute: Callable[[], Evaluation]
     ) -> Evaluation:
         """Return the evaluation of a model [P] on samples of the server, stored or computed now."""
-        if not self._is_used("evaluation"):
-            return compute()
 
         def as_results() -> list[JobResult]:
             evaluation = compute()
             return [JobResult(0, loss=evaluation.loss, accuracy=evaluation.accuracy)]
 
-        key = self._key(server_set, self._digest(parameters))
-        obtained = self._once("evaluation", key, [parameters], as_results, waits=True)
+        def key() -> str:
+            return self._key(server_set, self._digest(parameters))
+
+        obtained = self._once("global model", key, [parameters], as_results, waits=True)
         assert obtained is not None
         (result,) = obtained.results
         return Evaluation(accuracy=result.accuracy, loss=result.loss)
 
-    def _is_used(self, kind: Kind) -> bool:
-        """Return False once it was measured that results are not worth storing."""
-        verdicts = self._verdicts[kind]
-        return len(verdicts) < _NUM_TRIED or 2 * sum(verdicts) >= _NUM_TRIED
-
     def _once(
         self,
-        kind: Kind,
-        key: str,
+        kind: str,
+        key_of: Callable[[], str],
         bases: Sequence[Parameters],
         compute: Callable[[], list[JobResult]],
         waits: bool,
     ) -> Obtained | None:
-        """Return results, stored or computed now; None: another process computes them."""
+        """Return results, stored or computed now; None: another process computes them.
+
+        Once it was measured that a kind of results is not worth storing, they are computed.
+        """
+        verdicts = self._verdicts.setdefault(kind, [])
+        if len(verdicts) >= _NUM_TRIED > 2 * sum(verdicts):
+            return Obtained(compute(), "computed")
+        key = key_of()
         results, was_damaged = self._read(key, bases)
         if results is not None:
             return Obtained(results, "found")
@@ -162,9 +162,9 @@ class ResultsStore:
             results = compute()
             times_s.append(time.perf_counter())
             self._write(key, results)
-            if len(self._verdicts[kind]) < _NUM_TRIED:
+            if len(verdicts) < _NUM_TRIED:
                 computed_s, stored_s = np.diff([*times_s, time.perf_counter()])
-                self._verdicts[kind].append(computed_s >= _GAIN * stored_s)
+                verdicts.append(bool(computed_s >= _GAIN * stored_s))
         return Obtained(results, "damaged" if was_damaged or is_damaged else "computed")
 
     def _key_of(self, jobs: Sequence[Job]) -> str:
@@ -242,7 +242,7 @@ class ResultsStore:
         Entries younger than this run stay: it writes no more instead. A run whose entries do not
         fit would otherwise delete its first rounds, and the next one would find none.
         """
-        self._unseen_byte += num_byte
+        self._unseen_byte += max(num_byte, _LEAST_BYTE)
         if self._unseen_byte < _UNSEEN_SHARE * self._most_byte:
             return
         self._unseen_byte = 0
@@ -263,7 +263,7 @@ class ResultsStore:
                 if _NAME.fullmatch(final_name(each.name) or each.name):
                     status = each.stat(follow_symlinks=False)
                     if stat.S_ISREG(status.st_mode):
-                        yield status.st_mtime, status.st_size, Path(each.path)
+                        yield status.st_mtime, max(status.st_size, _LEAST_BYTE), Path(each.path)
 
     @contextmanager
     def _locked(self, key: str, *, waits: bool) -> Iterator[bool]:

@@ -253,45 +253,51 @@ def test_a_damaged_or_planted_entry_is_computed_again(tmp_path, damage, origin):
 
 
 def test_a_folder_keeps_its_size_and_loses_what_was_used_longest_ago(tmp_path):
-    # An entry has some 4.2 kB, so that five are above 7/8 of 22 kB, and three below 3/4.
+    # An entry counts 65,536 byte, so that five are above 7/8 of the size, and three below 3/4.
     (tmp_path / "mine.txt").write_text("a file of the user's")
-    old = store_in(tmp_path, most_byte=22_000)
+    old = store_in(tmp_path, most_byte=340_000)
     for client, used_at_s in enumerate((300, 200, 400, 500)):
         before = set(tmp_path.glob("*.entry"))
         origins(old, job(client))
         (new,) = set(tmp_path.glob("*.entry")) - before
         os.utime(new, (used_at_s, used_at_s))
 
-    origins(store_in(tmp_path, most_byte=22_000), job(4))
+    origins(store_in(tmp_path, most_byte=340_000), job(4))
 
     left = store_in(tmp_path, most_byte=10**9)
-    assert sum(path.stat().st_size for path in tmp_path.glob("*.entry")) <= 22_000 * 3 / 4
+    assert len(list(tmp_path.glob("*.entry"))) == 3
     assert origins(left, *map(job, range(5))) == ["computed", "computed", "found", "found", "found"]
     assert (tmp_path / "mine.txt").exists()
 
 
 def test_a_run_that_does_not_fit_keeps_its_first_rounds(tmp_path):
-    store = store_in(tmp_path, most_byte=22_000)
+    store = store_in(tmp_path, most_byte=340_000)
     origins(store, *map(job, range(20)))
 
     assert origins(store_in(tmp_path), *map(job, range(6))) == ["found"] * 5 + ["computed"]
 
 
-@pytest.mark.parametrize(("seconds", "is_kept"), [(0.0, False), (0.05, True)])
+@pytest.mark.parametrize(("seconds", "is_kept"), [(0.0, False), (2.4, False), (2.6, True)])
 def test_what_is_stored_more_slowly_than_computed_is_computed(
     tmp_path, monkeypatch, is_measured, seconds, is_kept
 ):
-    store, write = store_in(tmp_path), ResultsStore._write
-    # To store takes 5 ms, of which five times are 25.
-    monkeypatch.setattr(ResultsStore, "_write", lambda *each: (time.sleep(0.005), write(*each)))
+    """To store takes half a second, of which five times are 2.5."""
+    store, write, now_s = store_in(tmp_path), ResultsStore._write, [0.0]
 
-    def compute(jobs):
-        time.sleep(seconds)
-        return trained(jobs)
+    def passes(of_s, result):
+        now_s[0] += of_s
+        return result
 
-    store.results([[job(client)] for client in range(12)], compute)
+    monkeypatch.setattr(results_store.time, "perf_counter", lambda: now_s[0])
+    monkeypatch.setattr(ResultsStore, "_write", lambda *each: passes(0.5, write(*each)))
+    # Evaluations, which take no time, do not decide on trainings.
+    probes = [job(client, work=Work(WorkKind.EVALUATE)) for client in range(8)]
+    assert origins(store, *probes, probes[0]) == ["computed"] * 9
 
-    assert origins(store, job(0)) == (["found"] if is_kept else ["computed"])
+    chunks = [[job(client)] for client in range(9)]
+    store.results(chunks, lambda jobs: passes(seconds, trained(jobs)))
+
+    assert origins(store, job(0), job(8)) == (["found"] if is_kept else ["computed"]) * 2
 
 
 def test_a_full_disk_and_one_without_locks_cost_entries_alone(tmp_path, monkeypatch):
@@ -374,5 +380,9 @@ def test_a_kill_at_any_moment_leaves_whole_entries(run, tmp_path):
 def test_code_of_the_users_own_is_computed_in_every_run(run, tmp_path):
     network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 10))
 
-    assert len(run("own", {"stop.rounds": 1}, model=network)) == 1  # no word of a cache
+    notes = []
+    done = run("own", {"stop.rounds": 1}, model=network, on_note=notes.append)
+
+    assert len(done) == 1  # not in the manifest
+    assert notes[-1].startswith("results cache: not used, for training by code of your own")
     assert not list(tmp_path.glob("cache/*.entry"))
