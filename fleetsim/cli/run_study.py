@@ -279,6 +279,7 @@ def _report(
         wide().print(table, highlight=False, markup=False)
     if drawn and not verbose:
         tell(terminal_tables.LEGEND)
+        lines = result.answers()
     tell(*lines, f"study: {page}")
 
 

@@ -153,6 +153,11 @@ class StudyResult:
             lines += [f"- {sentence}" for sentence in dict.fromkeys(filter(None, every))]
         return lines
 
+    def answers(self) -> list[str]:
+        """Return the verdicts on the primary outcome in one sentence for each condition."""
+        tables, header = self._page()
+        return findings.answers(tables, header)
+
     def terminal_tables(self) -> Iterator[tuple[str, Table]]:
         """Yield a heading and a table of verdicts for each condition and target."""
         # Imported here: the page needs matplotlib, which runs do not.

@@ -13,7 +13,7 @@
 - `arm_styles`: Colour, dash and marker of every arm, and the colours of a light and a dark page.
 - `html_tables`: Tables of the page: cells with text and the value to sort by.
 - `latex_tables`: Tables of a study for a paper.
-- `units`: Costs as text, and units for the axes of charts.
+- `units`: Costs and their ratios as text, and units for the axes of charts.
 - `forest`: Forest plot of a study.
 - `terminal_tables`: Verdicts of a study as tables for the terminal.
 """

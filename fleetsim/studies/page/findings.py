@@ -16,6 +16,14 @@ from fleetsim.studies.page.study_tables import METRICS, StudyHeader, StudyTables
 from fleetsim.studies.settings import Metric
 
 DONE = "done"
+_MOST_ANSWERS = 4
+_KINDS = {
+    "less": "significantly fewer",
+    "more": "significantly more",
+    "equal": "equal within the margin",
+    "undecided": "not significantly different",
+    "one seed": "no evidence from one seed",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +31,7 @@ class Group:
     """Verdicts of one condition, target and metric."""
 
     summary: str
-    """In a sweep without a baseline: the best level, and those that may be it; else empty."""
+    """Arms that cost less, more and the same as the baseline, or as the best level of a sweep."""
 
     condition: str
     target: str
@@ -78,11 +86,33 @@ def groups(tables: StudyTables, header: StudyHeader) -> tuple[list[Group], list[
             continue
         rows = rows.sort_values("arm", key=lambda arms: arms.map(order), kind="stable")
         entries = zip(rows["arm"], rows["kind"], rows["sentence"], strict=True)
-        summary = _of_best(rows, target, metric) if header.baseline is None else ""
-        group = Group(summary, condition, target, metric, tuple(entries))
+        summarize = _of_best if header.baseline is None else _of_baseline
+        group = Group(summarize(rows, target, metric), condition, target, metric, tuple(entries))
         is_main = target == main if header.primary is None else header.primary == (target, metric)
         (first if is_main else others).append(group)
     return first, others
+
+
+def answers(tables: StudyTables, header: StudyHeader) -> list[str]:
+    """Return the verdicts on the primary outcome in one sentence for each condition."""
+    first, _ = groups(tables, header)
+    lines = [f"{each.condition}: {each.summary}".removeprefix(": ") for each in first]
+    return lines[:_MOST_ANSWERS]
+
+
+def _of_baseline(rows: pd.DataFrame, target: str, metric: str) -> str:
+    """Return which arms cost less than the baseline, more, or neither."""
+    parts = []
+    for kind, words in _KINDS.items():
+        arms = [
+            f"{row['arm']} {units.ratio_with_interval(row['ratio'], row['low'], row['high'])}"
+            if row["ratio"] > 0.0
+            else row["arm"]
+            for row in rows[rows["kind"] == kind].to_dict("records")
+        ]
+        parts += [f"{words}: {', '.join(arms)}"] if arms else []
+    baseline = rows["baseline"].iloc[0]
+    return f"{metric.capitalize()} to {target}, in ratio to {baseline}: {'; '.join(parts)}."
 
 
 def _of_best(rows: pd.DataFrame, target: str, metric: str) -> str:

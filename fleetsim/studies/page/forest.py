@@ -15,7 +15,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from fleetsim.report.figures import style
-from fleetsim.studies.page import findings, html_tables, units
+from fleetsim.studies.page import findings, units
 from fleetsim.studies.page.study_tables import StudyHeader, StudyTables
 from fleetsim.studies.settings import Metric
 
@@ -47,7 +47,7 @@ class ForestCell:
         """Ratio and interval as text."""
         if self.kind == "best" or math.isnan(self.ratio):
             return "best" if self.kind == "best" else "not comparable"
-        return f"{html_tables.ratio(self.ratio)} {html_tables.interval(self.low, self.high)}"
+        return units.ratio_with_interval(self.ratio, self.low, self.high)
 
     @property
     def is_significant(self) -> bool:

@@ -58,7 +58,9 @@ def verdicts(tables: StudyTables, header: StudyHeader) -> SortableTable:
     cells: Cells = {
         **_place("arm", "condition", "target", "metric"),
         "verdict": lambda row: TableCell(row["kind"], kind=row["kind"]),
-        "ratio": _shown("ratio", ratio),
+        "ratio": lambda row: _number(
+            row["ratio"], units.ratio(row["ratio"], row["low"], row["high"])
+        ),
         "95 % t interval": _interval("low", "high"),
         "95 % BCa interval": _interval("bca_low", "bca_high"),
         "p (t, Holm)" if header.baseline else "p (t, adjusted)": _shown("p_holm", units.p_text),
@@ -126,28 +128,6 @@ def runs(tables: StudyTables, header: StudyHeader, folder: Path) -> SortableTabl
     return _table("runs", caption, cells, tables.runs, header, choices)
 
 
-def ratio(value: float) -> str:
-    """Return a ratio to the baseline.
-
-    >>> ratio(0.8412), ratio(12.345), ratio(float("nan"))
-    ('0.84', '12.3', '-')
-    """
-    if math.isnan(value):
-        return quantities.NOTHING
-    return f"{value:.2f}" if 0.1 <= value < 10 else quantities.digits(value)
-
-
-def interval(low: float, high: float) -> str:
-    """Return an interval of ratios.
-
-    >>> interval(0.61, 1.149)
-    '[0.61, 1.15]'
-    """
-    if math.isnan(low) or math.isnan(high):
-        return quantities.NOTHING
-    return f"[{ratio(low)}, {ratio(high)}]"
-
-
 def link_to(target: str, folder: Path) -> str | None:
     """Return the address of a file relative to a folder; None if there is no way, as between disks.
 
@@ -201,7 +181,7 @@ def _reached(reached: str, of: str) -> Cell:
 
 
 def _interval(low: str, high: str) -> Cell:
-    return lambda row: _number(row[low], interval(row[low], row[high]))
+    return lambda row: _number(row[low], units.interval(row[low], row[high]))
 
 
 def _cost(statistic: str, *, bound: str = "") -> Cell:

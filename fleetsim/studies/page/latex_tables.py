@@ -13,7 +13,7 @@ import pandas as pd
 
 from fleetsim.report import quantities
 from fleetsim.studies import evidence
-from fleetsim.studies.page import chart_data, html_tables, intervals, units
+from fleetsim.studies.page import chart_data, intervals, units
 from fleetsim.studies.page.study_tables import METRICS, StudyHeader, StudyTables
 from fleetsim.studies.settings import WHOLE_RUN, Metric
 from fleetsim.studies.statistics.comparison import ALPHA
@@ -77,9 +77,9 @@ def verdicts(tables: StudyTables, header: StudyHeader) -> str:
         ratios, ps = {}, {}
         for row in rows.to_dict("records"):
             place = tuple(row[name] for name in _PLACE)
-            ratio = html_tables.ratio(row["ratio"])
+            ratio = units.ratio(row["ratio"], row["low"], row["high"])
             ratio = f"\\textbf{{{ratio}}}" if row["p_holm"] <= ALPHA else ratio
-            interval = html_tables.interval(row["low"], row["high"]).strip(quantities.NOTHING)
+            interval = units.interval(row["low"], row["high"]).strip(quantities.NOTHING)
             ratios[place] = f"{ratio} {interval}{_STAR if row['is_restricted'] else ''}"
             ps[place] = escaped(units.p_text(row["p_holm"]))
         columns += [(f"{_head(str(metric))} ratio", ratios), ("$p$", ps)]

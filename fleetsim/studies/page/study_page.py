@@ -98,6 +98,7 @@ def write_page(
         folder="studies/page",
         header=header,
         subtitle=_subtitle(tables, header),
+        answers=findings.answers(tables, header),
         notices=list(findings.notices(tables, header)),
         forests=forests,
         verdicts=first,

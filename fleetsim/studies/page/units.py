@@ -1,9 +1,10 @@
-"""Costs as text, and units for the axes of charts."""
+"""Costs and their ratios as text, and units for the axes of charts."""
 
 import math
 
 from fleetsim.report import quantities
 from fleetsim.studies.settings import Metric
+from fleetsim.studies.statistics.verdict import decimals_of
 
 _QUANTITIES: dict[str, quantities.Quantity] = {"seconds": "s", "joules": "j"}
 _UNITS = {"dollars": ("USD", "USD"), "grams": ("g", "g CO2e")}
@@ -22,6 +23,34 @@ def text(value: float | None, metric: str) -> str:
         return quantities.text(value, _QUANTITIES[metric])
     unit, _ = _UNITS.get(metric, ("", ""))
     return f"{quantities.digits(value)} {unit}".rstrip()
+
+
+def ratio(value: float, low: float = math.nan, high: float = math.nan) -> str:
+    """Return a ratio to the baseline, in the digits that its interval leaves meaning.
+
+    >>> ratio(0.8412), ratio(12.345), ratio(float("nan")), ratio(0.9981, 0.9971, 0.9992)
+    ('0.84', '12.3', '-', '0.998')
+    """
+    if math.isnan(value):
+        return quantities.NOTHING
+    decimals = decimals_of(1.0, low, high)
+    return f"{value:.{decimals}f}" if 0.1 <= value < 10 else quantities.digits(value)
+
+
+def interval(low: float, high: float) -> str:
+    """Return an interval of ratios.
+
+    >>> interval(0.61, 1.149), interval(0.9971, 0.9992)
+    ('[0.61, 1.15]', '[0.997, 0.999]')
+    """
+    if math.isnan(low) or math.isnan(high):
+        return quantities.NOTHING
+    return f"[{ratio(low, low, high)}, {ratio(high, low, high)}]"
+
+
+def ratio_with_interval(value: float, low: float, high: float) -> str:
+    """Return a ratio with its interval, as `0.84 [0.61, 1.15]`."""
+    return f"{ratio(value, low, high)} {interval(low, high)}"
 
 
 def of_axis(largest: float, metric: Metric) -> tuple[float, str]:

@@ -198,22 +198,28 @@ def _claim(verdict: Verdict) -> str:
     return f"{arm} needs {ratio} to {target} ({num} of {num} seeds reached it)"
 
 
-def _ratio_text(verdict: Verdict) -> str:
-    """Return the ratio with its interval and what it is a ratio of.
+def decimals_of(ratio: float, low: float, high: float) -> int:
+    """Return two decimals, or as many as two digits of a ratio and one of its interval need.
 
-    Two decimals, or as many as two digits of the ratio and one of the interval's width need.
+    >>> decimals_of(0.84, 0.7, 1.0), decimals_of(0.998, 0.997, 0.9995), decimals_of(0.012, 0.0, 1.0)
+    (2, 3, 3)
     """
-    comparison, baseline = verdict.comparison, verdict.baseline
-    ratio, low, high = comparison.ratio, comparison.low, comparison.high
-    unit = "grams of CO2e" if verdict.metric == "grams" else verdict.metric
-    if low == high == 1.0:
-        return f"the same {unit} as {baseline}"
     decimals = 2
     if ratio > 0.0:
         decimals = max(decimals, 1 - math.floor(math.log10(ratio)))
     if low < high:
         decimals = max(decimals, -math.floor(math.log10(min(high - low, 1.0))))
-    decimals = min(decimals, _MAX_DECIMALS)
+    return min(decimals, _MAX_DECIMALS)
+
+
+def _ratio_text(verdict: Verdict) -> str:
+    """Return the ratio with its interval and what it is a ratio of."""
+    comparison, baseline = verdict.comparison, verdict.baseline
+    ratio, low, high = comparison.ratio, comparison.low, comparison.high
+    unit = "grams of CO2e" if verdict.metric == "grams" else verdict.metric
+    if low == high == 1.0:
+        return f"the same {unit} as {baseline}"
+    decimals = decimals_of(ratio, low, high)
     interval = f" [{_number(low, decimals)}, {_number(high, decimals)}]" if low < high else ""
     exactly = "exactly " if low == high else ""
     of = f"of {baseline}'s" if ratio < 1.0 else f"times {baseline}'s"
