@@ -45,6 +45,9 @@ OutOption = Annotated[Path | None, typer.Option(help=help_of("out"))]
 WorkersOption = Annotated[
     int | None, typer.Option(help=help_of("workers"), min=1, max=_MAX_WORKERS)
 ]
+ResultsCacheOption = Annotated[
+    Path | None, typer.Option(metavar="DIR", help=help_of("results_cache"))
+]
 ResumeOption = Annotated[bool, typer.Option("--resume", help=help_of("resume"))]
 OtherPlatformOption = Annotated[
     bool, typer.Option("--allow-other-platform", help=help_of("allow_other_platform"))
@@ -86,9 +89,7 @@ def run(
             help="Tell every round to tensorboard, mlflow or wandb; repeatable.",
         ),
     ] = None,
-    results_cache: Annotated[
-        Path | None, typer.Option(metavar="DIR", help=help_of("results_cache"))
-    ] = None,
+    results_cache: ResultsCacheOption = None,
     no_report: NoReportOption = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -145,21 +146,15 @@ def retime(
     out: OutOption = None,
     workers: WorkersOption = None,
     plugin: PluginOption = None,
-    results_cache: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Folder of results of training; the results-cache beside the run unless given.",
-        ),
-    ] = None,
+    results_cache: ResultsCacheOption = None,
     no_report: NoReportOption = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Repeat a run in another world, with the training that it has in common with the first.
 
-    It says from which round on other clients train. Until then training is found in the results
-    cache, if the first run had one.
+    It says from which round on other clients train. Before it, training is found in the results
+    cache, which is the one beside the run unless given.
     """
     from fleetsim.record.run_folder import SCENARIO
     from fleetsim.record.saved_run import open_run

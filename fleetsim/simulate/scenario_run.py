@@ -164,10 +164,7 @@ def run(scenario: Scenario, settings: RunSettings) -> Run:
         if (cache := done.manifest.results_cache) is not None:
             on_note(cache.text)
         elif settings.results_cache is not None and settings.train:
-            on_note(
-                "results cache: not used, for training by code of your own, or on samples that are"
-                " made at each access, may depend on what nothing names"
-            )
+            on_note("results cache: not used, for code of your own has no content to find it by")
         return done
 
 

@@ -95,10 +95,6 @@ class ResultsStore:
         self._known: list[tuple[Any, str]] = []
         """Digests of the arrays that were hashed last."""
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the store for another process, without the models that it knows."""
-        return vars(self) | {"_known": []}
-
     def results(
         self, chunks: Sequence[list[Job]], compute: Callable[[list[Job]], list[JobResult]]
     ) -> list[Obtained]:
@@ -125,12 +121,15 @@ class ResultsStore:
             evaluation = compute()
             return [JobResult(0, loss=evaluation.loss, accuracy=evaluation.accuracy)]
 
-        def key() -> str:
-            return self._key(server_set, self._digest(parameters))
-
-        obtained = self._once("global model", key, [parameters], as_results, waits=True)
+        obtained = self._once(
+            "global model",
+            lambda: self._key(server_set, self._digest(parameters)),
+            [parameters],
+            as_results,
+            waits=True,
+        )
         assert obtained is not None
-        (result,) = obtained.results
+        result = obtained.results[0]
         return Evaluation(accuracy=result.accuracy, loss=result.loss)
 
     def _once(
@@ -273,22 +272,22 @@ class ResultsStore:
         shared disks, results may be computed twice.
         """
         with ExitStack() as opened:
-            is_locked = True
-            if os.name == "posix":
-                with suppress(OSError):
-                    path, flags = self._folder / "lock", os.O_RDWR | os.O_CREAT | _FLAGS
-                    descriptor = os.open(path, flags, 0o666)
-                    opened.callback(os.close, descriptor)
-                    until_s = time.monotonic() + waits * _PATIENCE_S
-                    while not (is_locked := _lock_byte(descriptor, int(key[:15], 16))):
-                        if time.monotonic() >= until_s:
-                            break
-                        time.sleep(_LOOK_PERIOD_S)
-            yield is_locked
+            is_free = True
+            with suppress(OSError):
+                descriptor = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT | _FLAGS, 0o666)
+                opened.callback(os.close, descriptor)
+                until_s = time.monotonic() + waits * _PATIENCE_S
+                while not (is_free := _lock_byte(descriptor, int(key[:15], 16))):
+                    if time.monotonic() >= until_s:
+                        break
+                    time.sleep(_LOOK_PERIOD_S)
+            yield is_free
 
 
 def _lock_byte(descriptor: int, at: int) -> bool:
     """Lock a byte of a file; False: another process has it."""
+    if os.name != "posix":
+        return True
     try:
         fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, at)
     except (BlockingIOError, PermissionError):
