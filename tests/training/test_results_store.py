@@ -4,8 +4,6 @@ import hashlib
 import multiprocessing
 import os
 import signal
-import subprocess
-import sys
 import time
 
 import numpy as np
@@ -18,27 +16,28 @@ from fleetsim.errors import DataError
 from fleetsim.training import results_store
 from fleetsim.training.results_store import ResultsStore, decoded, encoded
 
-SMALL = {"fleet.size": 12, "server.cohort": 4, "stop.rounds": 4}
+SMALL = {"fleet.size": 12, "server.cohort": 4, "stop.rounds": 4, "server.deadline_s": 60}
 BASE = np.zeros(1_000, dtype=np.float32)
-TRAIN = Work(WorkKind.TRAIN, epochs=1)
+JOB = Job(0, Work(WorkKind.TRAIN, epochs=1), BASE, (1,))
+JOBS = [JOB._replace(client=client) for client in range(20)]
+MOST_BYTE = 340_000
+"""Size of a folder: five entries, which count 65,536 bytes each, are above 7/8, three below 3/4."""
 
 
-class SwitchAtRound3(fleetsim.Selector):
-    """The first clients; from round 3 on the last ones."""
+class Ends(fleetsim.Selector):
+    """The first clients; from the third round on the last ones, if it is to switch."""
+
+    def __init__(self, switches):
+        self.switches = switches
 
     def select(self, view):
         chosen = sorted(view.candidates)
-        return chosen[-view.wanted :] if view.round >= 3 else chosen[: view.wanted]
-
-
-class First(fleetsim.Selector):
-    def select(self, view):
-        return sorted(view.candidates)[: view.wanted]
+        return chosen[-4:] if self.switches and view.round >= 3 else chosen[:4]
 
 
 @pytest.fixture
 def run(tmp_path):
-    """Run the quickstart with a cache; return its digest, and rounds found, entries computed."""
+    """Run the quickstart; return its digest, and with a cache rounds found, entries computed."""
 
     def make(name, changes=None, *, cache="cache", workers=1, **options):
         done = fleetsim.run(
@@ -46,7 +45,7 @@ def run(tmp_path):
             SMALL | (changes or {}),
             out=tmp_path / name,
             workers=workers,
-            results_cache=None if cache is None else tmp_path / cache,
+            results_cache=cache and tmp_path / cache,
             **options,
         )
         use = done.manifest.results_cache
@@ -56,102 +55,69 @@ def run(tmp_path):
 
 
 @pytest.fixture(autouse=True)
-def _everything_is_worth_storing(request, monkeypatch):
-    if "is_measured" not in request.fixturenames:
-        monkeypatch.setattr(results_store, "_GAIN", 0.0)
-
-
-@pytest.fixture
-def is_measured():
-    """Let the gain decide what is worth storing."""
-
-
-def job(client=0, **changes):
-    return Job(client, TRAIN, BASE, (1,))._replace(**changes)
-
-
-def store_in(folder, **options):
-    folder.mkdir(exist_ok=True)
-    return ResultsStore(folder, "context", **options)
+def _everything_is_worth_storing(monkeypatch):
+    monkeypatch.setattr(results_store, "_GAIN", 0.0)
 
 
 def trained(jobs):
-    return [JobResult(1, loss=0.5, vector=BASE + each.client) for each in jobs]
+    return [JobResult(1, loss=0.5, vector=BASE + job.client) for job in jobs]
 
 
 def origins(store, *jobs):
-    return [one.origin for one in store.results([[each] for each in jobs], trained)]
+    return [one.origin for one in store.results([[job] for job in jobs], trained)]
 
 
-def test_results_are_read_as_they_were_written():
+def test_results_are_read_as_they_were_written_or_are_not_stored():
+    arrays = {"c.1": np.arange(6.0).reshape(2, 3), "n": np.array(3), "none": np.empty((0, 2))}
     full = JobResult(
         *(7, 0.1, 1e-300, float("nan")),
         vector=np.array([0.1, -0.0, np.nan], dtype=np.float32),
         epoch_losses=(0.5, float("inf")),
-        state={"c.1": np.arange(6.0).reshape(2, 3), "count": np.array(3), "none": np.empty((0, 2))},
+        state=arrays,
         sent={},
         metrics={"a": 0.25, "b": 3},
     )
-    bare = JobResult(num_samples=0)
 
-    one, two = decoded(encoded([full, bare]), [full.vector, full.vector])
+    one, bare = decoded(encoded([full, JobResult(0)]), [full.vector] * 2)
 
-    assert two == bare
-    assert repr(one._replace(vector=None, state=None)) == repr(
-        full._replace(vector=None, state=None)
-    )
-    for mine, theirs in (
-        (one.vector, full.vector),
-        *((one.state[n], full.state[n]) for n in full.state),
-    ):
-        assert (mine.tobytes(), mine.dtype, mine.shape) == (
-            theirs.tobytes(),
-            theirs.dtype,
-            theirs.shape,
-        )
-        assert mine.flags.writeable
-
-
-@pytest.mark.parametrize(
-    "result",
-    [JobResult(1, state={"words": np.array(["a"])}), JobResult(1, loss=np.float32(0.1))],
-)
-def test_what_would_not_be_read_as_it_is_is_not_stored(result):
-    assert encoded([result]) is None
+    assert bare == JobResult(0)
+    assert repr(one) == repr(full)
+    assert one.vector.tobytes() == full.vector.tobytes()
+    assert {name: each.dtype for name, each in one.state.items()} == {
+        name: each.dtype for name, each in arrays.items()
+    }
+    assert all(each.flags.writeable for each in (one.vector, *one.state.values()))
+    assert encoded([JobResult(1, state={"words": np.array(["a"])})]) is None
+    assert encoded([JobResult(1, loss=np.float32(0.1))]) is None
 
 
 @pytest.mark.parametrize("trainer", ["auto", "serial"])
-def test_a_run_finds_the_training_of_another_and_has_the_same_bytes(run, trainer):
+def test_a_run_finds_the_results_of_another_and_has_the_same_bytes(run, monkeypatch, trainer):
     changes = {"trainer.kind": trainer}
     (digest,) = run("alone", changes, cache=None)
 
     assert run("first", changes)[:2] == (digest, 0)
-    assert run("again", changes) == run("two", changes, workers=2) == (digest, 4, 0)
-
-
-def test_evaluations_are_stored_too(run, monkeypatch):
-    (digest, _, _) = run("first")
+    assert run("two", changes, workers=2) == (digest, 4, 0)
     monkeypatch.setattr("fleetsim.training.worker_pool.Pool.evaluate", None)
-
-    assert run("again") == (digest, 4, 0)
+    assert run("again", changes) == (digest, 4, 0)
 
 
 @pytest.mark.parametrize(
     ("changes", "found"),
     [
-        ({"fleet.channel.bandwidth_hz": 5.0e6, "server.deadline_s": 60}, 4),  # the same choices
-        ({"task.local.clock_fraction": 0.5, "server.deadline_s": 60}, 4),
-        ({"task.local.optimizer.learning_rate": 0.2, "server.deadline_s": 60}, 0),
-        ({"task.local.batch_size": 5, "server.deadline_s": 60}, 0),
-        ({"task.local.last_batch": "drop", "server.deadline_s": 60}, 0),
-        ({"task.local.algorithm": {"kind": "scaffold"}, "server.deadline_s": 60}, 0),
-        ({"trainer.kind": "serial", "server.deadline_s": 60}, 0),
-        ({"seed": 2, "fleet.seed": 1, "server.deadline_s": 60}, 0),
-        ({"task.partition.alpha": 0.7, "server.deadline_s": 60}, 0),
+        ({"fleet.channel.bandwidth_hz": 5.0e6}, 4),  # the same choices in another world
+        ({"task.local.clock_fraction": 0.5}, 4),
+        ({"task.local.optimizer.learning_rate": 0.2}, 0),
+        ({"task.local.batch_size": 5}, 0),
+        ({"task.local.last_batch": "drop"}, 0),
+        ({"task.local.algorithm": {"kind": "scaffold"}}, 0),
+        ({"trainer.kind": "serial"}, 0),
+        ({"seed": 2, "fleet.seed": 1}, 0),
+        ({"task.partition.alpha": 0.7}, 0),
     ],
 )
 def test_what_enters_the_numbers_enters_the_key(run, changes, found):
-    run("first", {"server.deadline_s": 60, "task.local.clock_fraction": 1.0})
+    run("first")
 
     digest, rounds_found, _ = run("other", changes)
 
@@ -160,19 +126,22 @@ def test_what_enters_the_numbers_enters_the_key(run, changes, found):
 
 
 def test_arms_share_the_rounds_before_their_choices_differ(run, tmp_path):
-    run("one", selector=First(), cache="c", changes={"server.over_commit": 1.0})
-    (alone,) = run(
-        "alone", selector=SwitchAtRound3(), cache=None, changes={"server.over_commit": 1.0}
-    )
+    run("one", selector=Ends(switches=False))
+    (alone,) = run("alone", selector=Ends(switches=True), cache=None)
 
-    digest, found, _ = run(
-        "other", selector=SwitchAtRound3(), cache="c", changes={"server.over_commit": 1.0}
-    )
-
+    assert run("other", selector=Ends(switches=True))[:2] == (alone, 2)
     one, other = (fleetsim.open_run(tmp_path / name) for name in ("one", "other"))
-    assert (digest, found) == (alone, 2)
-    assert one.first_other_round(other) == 3
-    assert one.first_other_round(one) is None
+    assert (one.first_other_round(other), one.first_other_round(one)) == (3, None)
+
+
+def test_code_of_the_users_own_is_computed_in_every_run(run, tmp_path):
+    network, notes = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 10)), []
+
+    done = run("own", {"stop.rounds": 1}, model=network, on_note=notes.append)
+
+    assert len(done) == 1  # not in the manifest
+    assert notes[-1].startswith("results cache: not used, for code of your own")
+    assert not list(tmp_path.glob("cache/*.entry"))
 
 
 @pytest.mark.parametrize(
@@ -193,20 +162,15 @@ def test_arms_share_the_rounds_before_their_choices_differ(run, tmp_path):
     ],
 )
 def test_every_argument_of_a_job_enters_its_key(tmp_path, changed):
-    store = store_in(tmp_path)
-    store.results([[job()]], trained)
+    store = ResultsStore(tmp_path, "context")
+    origins(store, JOB)
 
-    assert origins(store, job(**changed)) == ["computed"]
-    assert origins(store, job()) == ["found"]
-
-
-def test_a_batch_is_found_as_a_whole_and_another_context_finds_nothing(tmp_path):
-    store = store_in(tmp_path)
-    store.results([[job(1), job(2)]], trained)
-
-    assert origins(store, job(1), job(2)) == ["computed", "computed"]
-    assert store.results([[job(1), job(2)]], trained)[0].origin == "found"
-    assert origins(ResultsStore(tmp_path, "other"), job(1)) == ["computed"]
+    assert origins(store, JOB._replace(**changed), JOB) == ["computed", "found"]
+    assert origins(ResultsStore(tmp_path, "other"), JOB) == ["computed"]
+    batches = [JOBS[:2], JOBS[:2], JOBS[1::-1], JOBS[:1]]
+    assert [one.origin for one in store.results(batches, trained)] == [
+        *("computed", "found", "computed", "found")
+    ]
 
 
 def flipped(path):
@@ -215,9 +179,9 @@ def flipped(path):
     path.write_bytes(content)
 
 
-def sealed(path, data):
-    """Write an entry with a right checksum, as a stranger could."""
-    path.write_bytes(hashlib.sha256(data).digest() + data)
+def planted(data):
+    """Return a function that writes an entry with a right checksum, as a stranger could."""
+    return lambda path: path.write_bytes(hashlib.sha256(data).digest() + data)
 
 
 @pytest.mark.parametrize(
@@ -225,79 +189,73 @@ def sealed(path, data):
     [
         (flipped, "damaged"),
         (lambda path: os.truncate(path, 20), "damaged"),
-        (lambda path: sealed(path, b""), "damaged"),
-        (lambda path: sealed(path, b"\xff" * 40), "damaged"),
-        (lambda path: sealed(path, encoded([JobResult(1, vector=BASE[:9])])), "damaged"),
-        (lambda path: sealed(path, encoded([JobResult("a")])), "damaged"),
-        (lambda path: sealed(path, encoded([JobResult(1), JobResult(1)])), "damaged"),
-        (
-            lambda path: sealed(path, encoded([JobResult(1)]).replace(b'\\"sent', b'\\"tent')),
-            "damaged",
-        ),
+        (planted(b""), "damaged"),
+        (planted(b"\xff" * 40), "damaged"),
+        (planted(encoded([JobResult(1, vector=BASE[:9])])), "damaged"),
+        (planted(encoded([JobResult("a")])), "damaged"),
+        (planted(encoded([JobResult(1), JobResult(1)])), "damaged"),
+        (planted(encoded([JobResult(1)]).replace(b'\\"sent', b'\\"tent')), "damaged"),
         (lambda path: (path.unlink(), path.mkdir()), "computed"),
         (lambda path: (path.unlink(), path.symlink_to("/dev/zero")), "computed"),
         (lambda path: (path.unlink(), os.mkfifo(path)), "computed"),
     ],
 )
 def test_a_damaged_or_planted_entry_is_computed_again(tmp_path, damage, origin):
-    store = store_in(tmp_path)
-    store.results([[job()]], trained)
+    store = ResultsStore(tmp_path, "context")
+    origins(store, JOB)
     (path,) = tmp_path.glob("*.entry")
     damage(path)
 
-    (obtained,) = store.results([[job()]], trained)
+    (obtained,) = store.results([[JOB]], trained)
 
     assert obtained.origin == origin
     assert obtained.results[0].vector.tobytes() == BASE.tobytes()
-    assert path.is_dir() or origins(store, job()) == ["found"]
+    assert path.is_dir() or origins(store, JOB) == ["found"]
 
 
 def test_a_folder_keeps_its_size_and_loses_what_was_used_longest_ago(tmp_path):
-    # An entry counts 65,536 byte, so that five are above 7/8 of the size, and three below 3/4.
     (tmp_path / "mine.txt").write_text("a file of the user's")
-    old = store_in(tmp_path, most_byte=340_000)
-    for client, used_at_s in enumerate((300, 200, 400, 500)):
+    for number, used_at_s in enumerate((300, 200, 400, 500)):
         before = set(tmp_path.glob("*.entry"))
-        origins(old, job(client))
+        origins(ResultsStore(tmp_path, "context"), JOBS[number])
         (new,) = set(tmp_path.glob("*.entry")) - before
         os.utime(new, (used_at_s, used_at_s))
 
-    origins(store_in(tmp_path, most_byte=340_000), job(4))
+    origins(ResultsStore(tmp_path, "context", most_byte=MOST_BYTE), JOBS[4])
 
-    left = store_in(tmp_path, most_byte=10**9)
     assert len(list(tmp_path.glob("*.entry"))) == 3
-    assert origins(left, *map(job, range(5))) == ["computed", "computed", "found", "found", "found"]
+    left = origins(ResultsStore(tmp_path, "context"), *JOBS[:5])
+    assert left == ["computed", "computed", "found", "found", "found"]
     assert (tmp_path / "mine.txt").exists()
 
 
 def test_a_run_that_does_not_fit_keeps_its_first_rounds(tmp_path):
-    store = store_in(tmp_path, most_byte=340_000)
-    origins(store, *map(job, range(20)))
+    origins(ResultsStore(tmp_path, "context", most_byte=MOST_BYTE), *JOBS)
 
-    assert origins(store_in(tmp_path), *map(job, range(6))) == ["found"] * 5 + ["computed"]
+    assert origins(ResultsStore(tmp_path, "context"), *JOBS[:6]) == ["found"] * 5 + ["computed"]
 
 
 @pytest.mark.parametrize(("seconds", "is_kept"), [(0.0, False), (2.4, False), (2.6, True)])
 def test_what_is_stored_more_slowly_than_computed_is_computed(
-    tmp_path, monkeypatch, is_measured, seconds, is_kept
+    tmp_path, monkeypatch, seconds, is_kept
 ):
     """To store takes half a second, of which five times are 2.5."""
-    store, write, now_s = store_in(tmp_path), ResultsStore._write, [0.0]
+    store, write, now_s = ResultsStore(tmp_path, "context"), ResultsStore._write, [0.0]
 
     def passes(of_s, result):
         now_s[0] += of_s
         return result
 
+    monkeypatch.setattr(results_store, "_GAIN", 5.0)
     monkeypatch.setattr(results_store.time, "perf_counter", lambda: now_s[0])
     monkeypatch.setattr(ResultsStore, "_write", lambda *each: passes(0.5, write(*each)))
     # Evaluations, which take no time, do not decide on trainings.
-    probes = [job(client, work=Work(WorkKind.EVALUATE)) for client in range(8)]
+    probes = [job._replace(work=Work(WorkKind.EVALUATE)) for job in JOBS[:8]]
     assert origins(store, *probes, probes[0]) == ["computed"] * 9
 
-    chunks = [[job(client)] for client in range(9)]
-    store.results(chunks, lambda jobs: passes(seconds, trained(jobs)))
+    store.results([[job] for job in JOBS[:9]], lambda jobs: passes(seconds, trained(jobs)))
 
-    assert origins(store, job(0), job(8)) == (["found"] if is_kept else ["computed"]) * 2
+    assert origins(store, JOBS[0], JOBS[8]) == (["found"] if is_kept else ["computed"]) * 2
 
 
 def test_a_full_disk_and_one_without_locks_cost_entries_alone(tmp_path, monkeypatch):
@@ -306,83 +264,48 @@ def test_a_full_disk_and_one_without_locks_cost_entries_alone(tmp_path, monkeypa
 
     monkeypatch.setattr(results_store, "created_beside", refuse)
     monkeypatch.setattr(results_store.fcntl, "lockf", refuse)
-    store = store_in(tmp_path)
+    store = ResultsStore(tmp_path, "context")
 
-    assert origins(store, job(), job()) == ["computed", "computed"]
+    assert origins(store, JOB, JOB) == ["computed", "computed"]
     assert store.evaluation(BASE, "test", lambda: Evaluation(0.5, 1.0)) == Evaluation(0.5, 1.0)
+    with pytest.raises(DataError, match=r"cannot be made: .*another --results-cache"):
+        ResultsStore(tmp_path / "lock" / "cache", "")
 
 
-def test_a_folder_that_cannot_be_made_is_refused(tmp_path):
-    (tmp_path / "file").touch()
-
-    with pytest.raises(DataError, match=r"file/cache: cannot be made: .*another --results-cache"):
-        ResultsStore(tmp_path / "file" / "cache", "")
-
-
-def compute_slowly(folder, log):
-    """Obtain six results, and write a line for each that is computed here."""
-    results_store._GAIN = 0.0
+def obtain_six(folder, moment):
+    """Obtain six results, and note each that is computed here; the first process hangs at one."""
 
     def compute(jobs):
-        with log.open("a") as file:
-            file.write(f"{os.getpid()} {jobs[0].client}\n")
-        time.sleep(0.2)
+        (folder / f"{jobs[0].client}-{os.getpid()}.computed").touch()
+        try:
+            (folder / "victim").symlink_to(str(os.getpid()))
+        except FileExistsError:
+            time.sleep(0.1)
+        else:
+            if moment == "computing":
+                time.sleep(600)
+            results_store.Path.replace = lambda *_: time.sleep(600)
         return trained(jobs)
 
-    results = ResultsStore(folder, "context").results([[job(n)] for n in range(6)], compute)
+    results = ResultsStore(folder, "context").results([[job] for job in JOBS[:6]], compute)
     assert [one.results[0].vector[0] for one in results] == list(range(6))
 
 
-def test_processes_share_the_work_and_a_killed_one_holds_up_nobody(tmp_path):
-    processes = [
-        multiprocessing.get_context("fork").Process(
-            target=compute_slowly, args=(tmp_path, tmp_path / "log")
-        )
-        for _ in range(3)
-    ]
+@pytest.mark.parametrize("moment", ["computing", "writing"])
+def test_processes_share_the_work_and_a_killed_one_holds_up_nobody(tmp_path, moment):
+    start = multiprocessing.get_context("fork").Process
+    processes = [start(target=obtain_six, args=(tmp_path, moment)) for _ in range(3)]
     for process in processes:
         process.start()
-    while not (tmp_path / "log").exists():
+    while len(list(tmp_path.glob("*.computed"))) < 6:
         time.sleep(0.01)
-    first = (tmp_path / "log").read_text().split()[0]
-    os.kill(int(first), signal.SIGKILL)
+    victim = int((tmp_path / "victim").readlink().name)
+    os.kill(victim, signal.SIGKILL)
     for process in processes:
         process.join(30)
 
-    lines = [line.split() for line in (tmp_path / "log").read_text().splitlines()]
-    computed = [client for pid, client in lines if pid != first]
     assert sorted(process.exitcode for process in processes) == [-signal.SIGKILL, 0, 0]
-    assert sorted(computed) == list("012345")  # each once, the killed one's too
-    assert len({pid for pid, _ in lines}) == 3
-
-
-@pytest.mark.slow
-def test_a_kill_at_any_moment_leaves_whole_entries(run, tmp_path):
-    (digest,) = run("alone", cache=None)
-    script = (
-        "import sys, fleetsim\nfrom fleetsim.training import results_store\n"
-        "results_store._GAIN = 0.0\nprint('ready', flush=True)\n"
-        f"fleetsim.run('quickstart', {SMALL!r}, out=sys.argv[1], workers=1,"
-        " results_cache=sys.argv[2])"
-    )
-    for number in range(6):
-        arguments = [sys.executable, "-c", script, tmp_path / f"r{number}", tmp_path / "cache"]
-        with subprocess.Popen(arguments, stdout=subprocess.PIPE) as process:
-            process.stdout.readline()
-            time.sleep(0.5 + 0.3 * number)
-            process.kill()
-        use = run(f"after {number}")
-        assert use[0] == digest
-        for path in list((tmp_path / "cache").glob("*.entry"))[::2]:
-            path.unlink()
-
-
-def test_code_of_the_users_own_is_computed_in_every_run(run, tmp_path):
-    network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 10))
-
-    notes = []
-    done = run("own", {"stop.rounds": 1}, model=network, on_note=notes.append)
-
-    assert len(done) == 1  # not in the manifest
-    assert notes[-1].startswith("results cache: not used, for training by code of your own")
-    assert not list(tmp_path.glob("cache/*.entry"))
+    computed = [path.stem.split("-") for path in tmp_path.glob("*.computed")]
+    # Each once, and that of the killed one again.
+    assert sorted(client for client, pid in computed if pid != str(victim)) == list("012345")
+    assert len(computed) == 7
