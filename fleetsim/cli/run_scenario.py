@@ -5,10 +5,8 @@ from __future__ import annotations
 import gc
 import os
 import shlex
-from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -169,8 +167,7 @@ def retime(
         raise typer.BadParameter("name the other world, as --set fleet.thermal.ambient_c=35")
     train = manifest.trainer != UNTRAINED
     loaded = load(str(run / SCENARIO), changes(set_, unset), None, plugin, train=train)
-    home = run.resolve().parent
-    home = home.parent if home.name == "study-runs" else home
+    home = next(folder for folder in run.resolve().parents if folder.name != "study-runs")
     if train and manifest.results_cache is None:
         note(f"{run}: was run without --results-cache; its training is computed anew", quiet=quiet)
     done = _simulated(
@@ -179,9 +176,7 @@ def retime(
         quiet=quiet,
         out=out,
         train=train,
-        torch_device="cpu"
-        if manifest.platforms[-1].features.get("torch_device") == "cpu"
-        else "cuda",
+        torch_device="cuda" if "cuda" in manifest.platforms[-1].features else "cpu",
         workers=workers,
         results_cache=results_cache or home / "results-cache",
     )
@@ -194,11 +189,8 @@ def retime(
         more={"before": run, "first_other_round": number},
     )
     if not (as_json or quiet):
-        same = f"choices: those of {run}"
-        if number is None:
-            tell(f"{same} in all {num_rounds} rounds")
-        else:
-            tell(f"{same} before round {number}, from which on other clients train or deliver")
+        where = f"before round {number}, from which on other clients train or deliver"
+        tell(f"choices: those of {run} {where if number else f'in all {num_rounds} rounds'}")
 
 
 def run_app(
@@ -271,7 +263,7 @@ def finish(
     writes_report: bool,
     as_json: bool,
     quiet: bool,
-    more: Mapping[str, object] = MappingProxyType({}),
+    more: dict[str, object] | None = None,
 ) -> None:
     """Print the summary of a run that is done, its JSON or its folder, and write its report."""
     if as_json or quiet:
@@ -285,7 +277,7 @@ def finish(
     if as_json:
         from fleetsim.report.pages.summary import run_record
 
-        output_json({**run_record(done), "report": page, **more})
+        output_json({**run_record(done), "report": page, **(more or {})})
     elif quiet:
         output(done.folder)
     elif page is not None:

@@ -10,7 +10,6 @@ followed, and none but the store's files are deleted. docs/decisions/0068 says w
 """
 
 import hashlib
-import importlib.util
 import json
 import os
 import re
@@ -91,7 +90,7 @@ class ResultsStore:
         self._newest_s = max((used_at_s for used_at_s, _, _ in entries), default=-np.inf)
         self._unseen_byte, self._is_full = 0, False
         self._verdicts: dict[str, list[bool]] = {}
-        """Whether the first entries of a kind of work were worth storing."""
+        """Worth of the first entries of each kind of work."""
         self._known: list[tuple[Any, str]] = []
         """Digests of the arrays that were hashed last."""
 
@@ -148,19 +147,20 @@ class ResultsStore:
         if len(verdicts) >= _NUM_TRIED > 2 * sum(verdicts):
             return Obtained(compute(), "computed")
         key = key_of()
-        results, was_damaged = self._read(key, bases)
+        path = self._folder / f"{key}.entry"
+        results, was_damaged = self._read(path, bases)
         if results is not None:
             return Obtained(results, "found")
         with self._locked(key, waits=waits) as is_locked:
             if not (is_locked or waits):
                 return None
-            results, is_damaged = self._read(key, bases)
+            results, is_damaged = self._read(path, bases)
             if results is not None:
                 return Obtained(results, "found")
             times_s = [time.perf_counter()]
             results = compute()
             times_s.append(time.perf_counter())
-            self._write(key, results)
+            self._write(path, results)
             if len(verdicts) < _NUM_TRIED:
                 computed_s, stored_s = np.diff([*times_s, time.perf_counter()])
                 verdicts.append(bool(computed_s >= _GAIN * stored_s))
@@ -192,12 +192,8 @@ class ResultsStore:
         self._known = [(array, _digest(array)), *self._known[:1]]
         return self._known[0][1]
 
-    def _path(self, key: str) -> Path:
-        return self._folder / f"{key}.entry"
-
-    def _read(self, key: str, bases: Sequence[Parameters]) -> tuple[list[JobResult] | None, bool]:
+    def _read(self, path: Path, bases: Sequence[Parameters]) -> tuple[list[JobResult] | None, bool]:
         """Return stored results; and whether there were damaged ones, which are deleted."""
-        path = self._path(key)
         with ExitStack() as opened:
             try:
                 descriptor = os.open(path, os.O_RDONLY | _FLAGS)
@@ -219,17 +215,17 @@ class ResultsStore:
             path.unlink()
         return None, True
 
-    def _write(self, key: str, results: list[JobResult]) -> None:
+    def _write(self, path: Path, results: list[JobResult]) -> None:
         data = None if self._is_full else encoded(results)
         if data is None:
             return
         # A full disk costs the entry, not the run.
         with suppress(OSError):
-            new, file = created_beside(self._path(key))
+            new, file = created_beside(path)
             try:
                 with file:
                     file.writelines([hashlib.sha256(data).digest(), data])
-                new.replace(self._path(key))
+                new.replace(path)
             except BaseException:
                 new.unlink(missing_ok=True)
                 raise
@@ -372,13 +368,9 @@ def decoded(data: bytes, bases: Sequence[Parameters]) -> list[JobResult]:
 @cache
 def _code_sha256() -> str:
     """Return the SHA-256 of the files whose code computes results."""
-    total = hashlib.sha256()
-    for name in ("contracts", "counts", "host", "kernels", "learning", "rng", "training"):
-        spec = importlib.util.find_spec(f"fleetsim.{name}")
-        assert spec is not None
-        assert spec.origin is not None
-        origin = Path(spec.origin)
-        files = sorted(origin.parent.rglob("*.py")) if origin.name == "__init__.py" else [origin]
-        for file in files:
-            total.update(f"{file.relative_to(origin.parent)};".encode() + file.read_bytes())
+    home, total = Path(__file__).resolve().parents[1], hashlib.sha256()
+    folders = ("contracts", "host", "kernels", "learning", "training")
+    files = [file for name in folders for file in (home / name).rglob("*.py")]
+    for file in sorted([*files, home / "counts.py", home / "rng.py"]):
+        total.update(f"{file.relative_to(home)};".encode() + file.read_bytes())
     return total.hexdigest()

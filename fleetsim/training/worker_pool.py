@@ -50,10 +50,7 @@ class Pool:
     """
 
     def __init__(self, kernel: Kernel, workers: int, store: ResultsStore | None = None) -> None:
-        """Build it for so many processes, this one included; helpers have copies of the kernel.
-
-        Every process looks for results in the store before it computes them.
-        """
+        """Build it for so many processes, this one included; helpers have copies of both."""
         if workers < 1:
             raise ValueError(f"workers must be at least 1, got {workers}")
         self._kernel = kernel
