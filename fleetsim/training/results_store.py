@@ -47,6 +47,8 @@ _GAIN, _NUM_TRIED = 5.0, 8
 on which the verdict is based."""
 _PATIENCE_S, _LOOK_PERIOD_S = 600.0, 0.01
 """Longest wait for another process that computes a result, and time between two attempts."""
+_MOST_OF_BASE, _MOST_OTHER_BYTE = 16, 2**26
+"""Largest size of an entry that is read: in models from which its jobs begin, and other bytes."""
 _DIGEST_BYTE, _LEAST_BYTE = 32, 2**16
 """Bytes of a checksum, and those that an entry counts at least, so that files are not too many."""
 _NAME = re.compile(r"[0-9a-f]{64}\.entry|[0-9a-f]{50}")
@@ -199,7 +201,8 @@ class ResultsStore:
                 descriptor = os.open(path, os.O_RDONLY | _FLAGS)
                 opened.callback(os.close, descriptor)
                 status = os.fstat(descriptor)
-                if not stat.S_ISREG(status.st_mode) or status.st_size > self._most_byte:
+                most_byte = _MOST_OF_BASE * sum(base.nbytes for base in bases) + _MOST_OTHER_BYTE
+                if not stat.S_ISREG(status.st_mode) or status.st_size > most_byte:
                     return None, False
                 with os.fdopen(descriptor, "rb", closefd=False) as file:
                     digest, data = file.read(_DIGEST_BYTE), file.read(status.st_size)

@@ -83,9 +83,6 @@ def test_results_are_read_as_they_were_written_or_are_not_stored():
     assert bare == JobResult(0)
     assert repr(one) == repr(full)
     assert one.vector.tobytes() == full.vector.tobytes()
-    assert {name: each.dtype for name, each in one.state.items()} == {
-        name: each.dtype for name, each in arrays.items()
-    }
     assert all(each.flags.writeable for each in (one.vector, *one.state.values()))
     assert encoded([JobResult(1, state={"words": np.array(["a"])})]) is None
     assert encoded([JobResult(1, loss=np.float32(0.1))]) is None
@@ -190,11 +187,11 @@ def planted(data):
         (flipped, "damaged"),
         (lambda path: os.truncate(path, 20), "damaged"),
         (planted(b""), "damaged"),
-        (planted(b"\xff" * 40), "damaged"),
         (planted(encoded([JobResult(1, vector=BASE[:9])])), "damaged"),
         (planted(encoded([JobResult("a")])), "damaged"),
         (planted(encoded([JobResult(1), JobResult(1)])), "damaged"),
         (planted(encoded([JobResult(1)]).replace(b'\\"sent', b'\\"tent')), "damaged"),
+        (lambda path: os.truncate(path, 2**40), "computed"),
         (lambda path: (path.unlink(), path.mkdir()), "computed"),
         (lambda path: (path.unlink(), path.symlink_to("/dev/zero")), "computed"),
         (lambda path: (path.unlink(), os.mkfifo(path)), "computed"),
