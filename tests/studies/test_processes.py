@@ -38,14 +38,15 @@ class KillsOne(Silent):
         children = [c for c in multiprocessing.active_children() if c not in self._others]
         if not updates or self.has_killed or len(children) != 2:
             return
-        for child in children:  # no run ends between the look and the kill
-            os.kill(child.pid, signal.SIGSTOP)
+        pids = [child.pid for child in children if child.pid is not None]
+        for pid in pids:  # no run ends between the look and the kill
+            os.kill(pid, signal.SIGSTOP)
         under_way = [run for run in self._begun if self._store.status(run) != "done"]
         if len(under_way) == 2:
             self.has_killed = True
-            children.pop(0).kill()
-        for child in children:
-            os.kill(child.pid, signal.SIGCONT)
+            os.kill(pids.pop(0), signal.SIGKILL)
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
 
 
 def test_a_killed_process_costs_its_run_alone(trained_file, alone, tmp_path):

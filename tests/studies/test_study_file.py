@@ -3,6 +3,7 @@
 import itertools
 import shutil
 import sys
+from typing import Any
 
 import pytest
 
@@ -77,7 +78,7 @@ def test_outcomes_and_levels_that_do_not_exist_are_refused(tmp_path, changes, me
 
 
 def test_a_level_is_named_by_its_value_or_its_label(tmp_path):
-    arms = {"a": {}}
+    arms: dict[str, Any] = {"a": {}}
     for vary, level, label in (
         ({"server.deadline_s": [60, 600]}, 600, "deadline_s=600"),
         ({"server.deadline_s": [60, 600]}, "deadline_s=60", "deadline_s=60"),
@@ -92,7 +93,7 @@ def test_a_level_is_named_by_its_value_or_its_label(tmp_path):
 def test_rounds_of_servers_of_different_modes_are_not_compared(tmp_path):
     buffered = {"server": {"mode": "buffered", "concurrency": 3, "buffer_size": 2}}
 
-    arms = {"a": {}, "b": buffered}
+    arms: dict[str, Any] = {"a": {}, "b": buffered}
     assert loaded(tmp_path).metrics == ("rounds", "seconds", "joules")
     assert loaded(tmp_path, arms=arms).metrics == ("client updates", "seconds", "joules")
     message = fault(tmp_path, arms=arms, primary={"metric": "rounds"})
