@@ -139,7 +139,7 @@ class ResultsCacheRecord(Settings):
     @property
     def text(self) -> str:
         """Line that says how much of the training was found."""
-        damaged = f"; {self.entries_damaged} damaged entries" if self.entries_damaged else ""
+        damaged = f"; damaged entries: {self.entries_damaged}" if self.entries_damaged else ""
         return (
             f"results cache: the training of {self.rounds_found} of {self.rounds} rounds was"
             f" found{damaged}"
