@@ -63,6 +63,7 @@ def run(  # noqa: D417 - others are described by RunSettings
     on_progress: Callable[[Progress], None] | None = None,
     on_note: Callable[[str], None] | None = None,
     reading: Prefetch | None = None,
+    results_cache: str | Path | None = None,
     trackers: Iterable[str | Tracker | type[Tracker]] = (),
     **keys: Any,
 ) -> Run:
@@ -155,6 +156,7 @@ def run(  # noqa: D417 - others are described by RunSettings
                 on_progress=tell,
                 on_note=on_note if resume or not exist_ok else None,
                 reading=reading,
+                results_cache=results_cache,
                 trackers=followers,
             )
         except RunExistsError as fault:

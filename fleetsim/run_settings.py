@@ -63,6 +63,8 @@ class RunSettings(RunFolderSettings):
         trackers: trackers that are told of the run's begin, of every round and of its end, beside
             those among the plug-ins of the scenario.
         run_key: key of the run in studies, for the manifest.
+        results_cache: folder of results of training, which other runs may share: what is known is
+            found there and not computed again. It changes the time alone.
     """
 
     train: bool = True
@@ -72,6 +74,7 @@ class RunSettings(RunFolderSettings):
     reading: Prefetch | None = None
     trackers: Sequence[Tracker] = ()
     run_key: str | None = None
+    results_cache: str | Path | None = None
 
 
 def taking(

@@ -5,7 +5,7 @@ and `fleetsim list` do not wait for them.
 
 - `entry`: Entry point of the `fleetsim` command: the last handler of every error, with exit codes.
 - `application`: The Typer application with all verbs, and the message after an interrupt.
-- `run_scenario`: The verbs `run` and `flower run`.
+- `run_scenario`: The verbs `run`, `retime` and `flower run`.
 - `check_scenario`: The verbs `validate`, `plugin check` and `world validate`: checks without a run.
 - `report_runs`: The verbs `report`, `compare` and `timeline`.
 - `run_study`: The verbs `study run`, `study status` and `study report`.

@@ -17,7 +17,7 @@ from fleetsim.cli.list_names import fetch, list_, schema, show
 from fleetsim.cli.optimize_study import optimize
 from fleetsim.cli.options import Verb, declared
 from fleetsim.cli.report_runs import compare, report, timeline
-from fleetsim.cli.run_scenario import run, run_app
+from fleetsim.cli.run_scenario import retime, run, run_app
 from fleetsim.cli.terminal import ended, note, output
 from fleetsim.cli.user_measurements import calibrate, import_
 from fleetsim.host.termination import terminable
@@ -131,6 +131,7 @@ _BREAK_EVEN = "fedgcs-quick --study learning-selectors-quick --arm fedgcs"
 
 _VERBS: tuple[tuple[typer.Typer, str, Verb, str], ...] = (
     (app, "run", run, "quickstart --set server.selector.kind=oort"),
+    (app, "retime", retime, "runs/quickstart-1a2b3c4d --set fleet.thermal.ambient_c=35"),
     (app, "validate", validate, "my-scenario.yaml"),
     (app, "report", report, "runs/quickstart-1a2b3c4d"),
     (app, "compare", compare, "runs/random runs/oort --target 0.7 --target 0.8"),

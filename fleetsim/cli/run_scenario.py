@@ -1,4 +1,4 @@
-"""The verbs `run` and `flower run`: simulate a scenario, or a Flower app on its fleet; report."""
+"""The verbs `run`, `retime` and `flower run`: simulate a scenario or a Flower app, and report."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ import os
 import shlex
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+import typer
 
 from fleetsim.cli.scenario_options import ScenarioName, changes, load
 from fleetsim.cli.terminal import display, ended, note, output, output_json, say, tell
+from fleetsim.errors import DataError
 from fleetsim.host.numerics import VARIABLE, Numerics, one_blas_thread, settle
 from fleetsim.run_settings import RunFolderSettings
 
@@ -35,6 +38,7 @@ def run(
     resume: bool = False,
     allow_other_platform: bool = False,
     tracker: list[str] | None = None,
+    results_cache: Path | None = None,
     no_report: bool = False,
     as_json: bool = False,
     quiet: bool = False,
@@ -47,30 +51,98 @@ def run(
     from fleetsim.trackers.named import trackers_named  # imports numpy
 
     trackers = trackers_named(tracker or ())
+    done = _simulated(
+        loaded,
+        as_json=as_json,
+        quiet=quiet,
+        out=out,
+        train=not no_train,
+        torch_device=torch_device,
+        workers=workers,
+        resume=resume,
+        allow_other_platform=allow_other_platform,
+        results_cache=results_cache,
+        trackers=trackers,
+    )
+    finish(done, writes_report=not no_report, as_json=as_json, quiet=quiet)
+
+
+def _simulated(scenario: Scenario, *, as_json: bool, quiet: bool, **settings: Any) -> Run:
+    """Run a scenario with a display; `settings` are those of `RunSettings`."""
     with one_blas_thread():
         # Before torch is imported, which takes longer than most data sets do.
-        reading = _begin_to_read(loaded)
+        reading = _begin_to_read(scenario)
         from fleetsim import simulate
         from fleetsim.progress import watch
 
         # Half a million objects of imported libraries never become garbage. Frozen, neither the
         # collector nor the processes that train examine them again.
         gc.freeze()
-        with watch(loaded, display(as_json=as_json, quiet=quiet), say) as on_progress:
-            done = simulate.run(
-                loaded,
-                out=out,
-                train=not no_train,
-                torch_device=torch_device,
-                workers=workers,
-                resume=resume,
-                allow_other_platform=allow_other_platform,
+        with watch(scenario, display(as_json=as_json, quiet=quiet), say) as on_progress:
+            return simulate.run(
+                scenario,
                 on_progress=on_progress,
                 on_note=partial(note, quiet=quiet),
                 reading=reading,
-                trackers=trackers,
+                **settings,
             )
-    finish(done, writes_report=not no_report, as_json=as_json, quiet=quiet)
+
+
+def retime(
+    run: Path,
+    *,
+    set_: list[str] | None = None,
+    unset: list[str] | None = None,
+    out: Path | None = None,
+    workers: int | None = None,
+    plugin: list[str] | None = None,
+    results_cache: Path | None = None,
+    no_report: bool = False,
+    as_json: bool = False,
+    quiet: bool = False,
+) -> None:
+    """Repeat a run in another world, with the training that it has in common with the first.
+
+    It says from which round on other clients train. Before it, training is found in the results
+    cache, which is the one beside the run unless given.
+    """
+    from fleetsim.record.run_folder import SCENARIO
+    from fleetsim.record.saved_run import open_run
+    from fleetsim.training.prepared_task import UNTRAINED
+
+    settle()
+    before = open_run(run)
+    manifest = before.manifest
+    if manifest.flower is not None:
+        raise DataError(f"{run}: is a run of a Flower app; repeat it with `fleetsim flower run`")
+    if not (set_ or unset):
+        raise typer.BadParameter("name the other world, as --set fleet.thermal.ambient_c=35")
+    train = manifest.trainer != UNTRAINED
+    loaded = load(str(run / SCENARIO), changes(set_, unset), None, plugin, train=train)
+    home = next(folder for folder in run.resolve().parents if folder.name != "study-runs")
+    if train and manifest.results_cache is None:
+        note(f"{run}: was run without --results-cache; its training is computed anew", quiet=quiet)
+    done = _simulated(
+        loaded,
+        as_json=as_json,
+        quiet=quiet,
+        out=out,
+        train=train,
+        torch_device="cuda" if "cuda" in manifest.platforms[-1].features else "cpu",
+        workers=workers,
+        results_cache=results_cache or home / "results-cache",
+    )
+    number, num_rounds = before.first_other_round(done), min(len(before.rounds), len(done.rounds))
+    finish(
+        done,
+        writes_report=not no_report,
+        as_json=as_json,
+        quiet=quiet,
+        more={"before": run, "first_other_round": number},
+    )
+    if not (as_json or quiet):
+        where = f"before round {number}, from which on other clients train or deliver"
+        tell(f"choices: those of {run} {where if number else f'in all {num_rounds} rounds'}")
 
 
 def run_app(
@@ -120,7 +192,14 @@ def run_app(
     finish(done, writes_report=not no_report, as_json=as_json, quiet=quiet)
 
 
-def finish(done: Run, *, writes_report: bool, as_json: bool, quiet: bool) -> None:
+def finish(
+    done: Run,
+    *,
+    writes_report: bool,
+    as_json: bool,
+    quiet: bool,
+    more: dict[str, object] | None = None,
+) -> None:
     """Print the summary of a run that is done, its JSON or its folder, and write its report."""
     if as_json or quiet:
         for failure in done.manifest.failures:
@@ -133,7 +212,7 @@ def finish(done: Run, *, writes_report: bool, as_json: bool, quiet: bool) -> Non
     if as_json:
         from fleetsim.report.pages.summary import run_record
 
-        output_json(run_record(done) | {"report": page})
+        output_json({**run_record(done), "report": page, **(more or {})})
     elif quiet:
         output(done.folder)
     elif page is not None:

@@ -39,6 +39,7 @@ def run(
     dask: str | None = None,
     plugin: list[str] | None = None,
     timeout_s: float | None = None,
+    no_results_cache: bool = False,
     run_reports: bool = False,
     verbose: bool = False,
     as_json: bool = False,
@@ -60,7 +61,7 @@ def run(
             "--workers counts processes of this machine; leave it out with --dask"
         )
     loaded = _load(study, changes(set_, unset), plugin)
-    store = RunStore(home)
+    store = RunStore(home, caches_results=not no_results_cache)
     backend = _backend(workers, dask)
     try:
         with watch(display(as_json=as_json, quiet=quiet)) as watcher:

@@ -7,7 +7,7 @@ rounding, on the other jobs of its chunk; never on earlier jobs of the kernel, n
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -63,6 +63,9 @@ class Kernel:
     It is the reference: other kernels must equal it but for rounding. `num_samples` [N] are the
     training samples of every client.
     """
+
+    computes_together: ClassVar[bool] = False
+    """True if the bits of a result may depend on the jobs with which it is computed."""
 
     def __init__(
         self,

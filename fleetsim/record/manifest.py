@@ -120,6 +120,32 @@ class DeviceFigureRecord(Settings):
     """Value with the error."""
 
 
+class ResultsCacheRecord(Settings):
+    """Use of a results cache by the process that completed the run."""
+
+    unit: Literal["job", "batch"]
+    """Content of an entry: one job, or a batch of jobs whose bits depend on each other."""
+    rounds: Annotated[int, Field(ge=0)]
+    """Rounds with training."""
+    rounds_found: Annotated[int, Field(ge=0)]
+    """Those whose training was found as a whole."""
+    entries_found: Annotated[int, Field(ge=0)]
+    """Entries that were found."""
+    entries_computed: Annotated[int, Field(ge=0)]
+    """Entries that were not."""
+    entries_damaged: Annotated[int, Field(ge=0)]
+    """Those of them that were damaged."""
+
+    @property
+    def text(self) -> str:
+        """Line that says how much of the training was found."""
+        damaged = f"; damaged entries: {self.entries_damaged}" if self.entries_damaged else ""
+        return (
+            f"results cache: the training of {self.rounds_found} of {self.rounds} rounds was"
+            f" found{damaged}"
+        )
+
+
 class Manifest(Settings):
     """Content of `manifest.json`; docs/outputs.md defines every key."""
 
@@ -190,6 +216,8 @@ class Manifest(Settings):
     """Accuracy of a constant answer on the test set; null without training."""
     failures: tuple[Failure, ...] = ()
     """Failures of the whole run, the most severe first; none while it runs."""
+    results_cache: ResultsCacheRecord | None = None
+    """Use of a results cache; null without one, unless the run is done, and if it is older."""
     content_sha256: Hash | None = None
     """SHA-256 of all other keys as JSON, sorted and without spaces, in the file; null if the run is
     older."""

@@ -86,8 +86,12 @@ def run_recorded(
     manifest: Manifest,
     *,
     selector: str,
+    at_end: Callable[[], dict[str, object]] = dict,
 ) -> Run:
-    """Run to the end, and write the manifest, also after an interrupt or a fault."""
+    """Run to the end, and write the manifest, also after an interrupt or a fault.
+
+    `at_end` returns further fields of the manifest of a run that is done.
+    """
     # Written when nothing else can refuse: a run that cannot continue keeps its manifest.
     begun = {"status": "running", "stop_text": None, "table_digests": None}
     manifest = manifest.model_copy(update=begun)
@@ -137,6 +141,7 @@ def run_recorded(
             stop_text=reason.text,
             digest=digest,
             failures=tuple(result),
+            **at_end(),
         ),
     )
     following.end(EndedRun(folder, "done", reason.text, digest))

@@ -2,20 +2,21 @@
 
 from functools import partial
 
-from fleetsim.contracts import Work, WorkKind
+from fleetsim.contracts import Trainer, Work, WorkKind
 from fleetsim.engine.servers.buffered import BufferedServer
 from fleetsim.engine.servers.global_model import Learning
 from fleetsim.engine.servers.parts import Parts
 from fleetsim.engine.servers.server import Server
 from fleetsim.engine.servers.synchronous import SynchronousServer
 from fleetsim.fleet.population import build_fleet
+from fleetsim.host import paths
 from fleetsim.host.numerics import OneBlasThread
 from fleetsim.host.termination import terminable
 from fleetsim.host.turns import Environment, turn
 from fleetsim.learning.aggregation.uploads import CompressedUplink, refusal_reasons
 from fleetsim.learning.global_generators import GlobalGenerators
 from fleetsim.learning.torch_settings import TorchSettings
-from fleetsim.record.manifest import PlatformRecord
+from fleetsim.record.manifest import PlatformRecord, ResultsCacheRecord
 from fleetsim.record.recorder import RunRecorder
 from fleetsim.record.saved_run import Run, open_run
 from fleetsim.run_settings import RunSettings, taking
@@ -26,6 +27,7 @@ from fleetsim.simulate.run_manifest import manifest_of, tracked_run
 from fleetsim.simulate.shortest_tasks import unmet_deadline
 from fleetsim.trackers.following import Following
 from fleetsim.training.preparation import prepare_task
+from fleetsim.training.trainers import DataTrainer
 from fleetsim.user.parts.trackers import trackers_among
 
 
@@ -56,6 +58,9 @@ def run(scenario: Scenario, settings: RunSettings) -> Run:
         torch_device=settings.torch_device,
         workers=settings.workers,
         prefetched=settings.reading,
+        results_cache=None
+        if settings.results_cache is None
+        else paths.local(settings.results_cache),
     )
     platform = PlatformRecord.of(prepared.platform, prepared.forms)
     # Like the selector, before the folder is created: a plug-in may refuse to be made.
@@ -137,7 +142,7 @@ def run(scenario: Scenario, settings: RunSettings) -> Run:
                 server = SynchronousServer(scenario.server, scenario.stop, parts, state=state)
             begun = tracked_run(scenario, folder, state)
         following.begin(begun)
-        return run_recorded(
+        done = run_recorded(
             server.run,
             server,
             recorder,
@@ -145,4 +150,16 @@ def run(scenario: Scenario, settings: RunSettings) -> Run:
             folder,
             manifest,
             selector=scenario.server.selector.kind,
+            at_end=partial(_cache_record, prepared.trainer),
         )
+        if (cache := done.manifest.results_cache) is not None:
+            on_note(cache.text)
+        elif settings.results_cache is not None and settings.train:
+            on_note("results cache: not used, for code of your own has no content to find it by")
+        return done
+
+
+def _cache_record(trainer: Trainer) -> dict[str, object]:
+    """Return the use of the results cache for the manifest, if there is one."""
+    use = trainer.use_of_store if isinstance(trainer, DataTrainer) else None
+    return {} if use is None else {"results_cache": ResultsCacheRecord.model_validate(use)}

@@ -257,7 +257,9 @@ class _UnderWay:
 def _submitted(planned: PlannedRun, store: RunStore, backend: Backend) -> Future[Files | None]:
     """Give a run to the backend; an order that cannot be written is a failed run."""
     try:
-        order = order_of(planned, travels=not backend.shares_disk)
+        order = order_of(
+            planned, travels=not backend.shares_disk, results_cache=store.results_cache
+        )
     except FleetsimError as fault:
         failed: Future[Files | None] = Future()
         failed.set_exception(fault)

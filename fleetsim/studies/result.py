@@ -314,6 +314,7 @@ def study(
     jobs: int | None = None,
     executor: Executor | None = None,
     timeout_s: float | None = None,
+    results_cache: bool = True,
     progress: bool | None = None,
     watcher: Watcher | None = None,
     on_line: Callable[[str], None] | None = None,
@@ -332,6 +333,8 @@ def study(
             shares nothing with this process.
         timeout_s: host time in which an attempt at a run must end; otherwise it has failed, and the
             others go on. An executor's worker is not freed from such a run. None: no limit.
+        results_cache: find results of training that are known in `home/results-cache`, as of runs
+            whose worlds differ but not their choices. It changes the time alone.
         progress: show the progress in the notebook, or on stderr. None: where a person sees it, in
             a notebook or on a terminal, unless `watcher` or `on_line` is given.
         watcher: display of the progress.
@@ -349,7 +352,7 @@ def study(
     with turn(Environment, GlobalGenerators, TorchSettings):
         loaded = load_study(path, changes, plugin=plugin)
     backend: Backend = LocalProcesses(jobs) if executor is None else RemoteTasks(executor)
-    store = RunStore(paths.local(home))
+    store = RunStore(paths.local(home), caches_results=results_cache)
     if watcher is None and on_line is not None:
         watcher = Lines(on_line)
     is_shown = watcher is None if progress is None else progress

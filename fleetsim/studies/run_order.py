@@ -61,9 +61,11 @@ class RunOrder:
     plugins: tuple[PluginSource, ...] = ()
     inputs: tuple[Input, ...] = ()
     """The user's own files; empty for a process on the same machine."""
+    results_cache: str | None = None
+    """Folder of results of training on this machine."""
 
 
-def order_of(planned: PlannedRun, *, travels: bool) -> RunOrder:
+def order_of(planned: PlannedRun, *, travels: bool, results_cache: Path | None = None) -> RunOrder:
     """Return the order of a run; with the user's own files if it travels to another machine."""
     scenario = planned.scenario
     return RunOrder(
@@ -73,6 +75,7 @@ def order_of(planned: PlannedRun, *, travels: bool) -> RunOrder:
         train=planned.train,
         plugins=tuple(_source_of(plugin) for plugin in scenario.plugins),
         inputs=inputs(scenario.data()) if travels else (),
+        results_cache=None if travels or results_cache is None else str(results_cache),
     )
 
 
@@ -105,6 +108,7 @@ def carry_out(
                 workers=1,
                 resume=True,
                 run_key=order.key,
+                results_cache=order.results_cache,
                 on_progress=lambda progress: on_progress(scenario, progress),
             )
 

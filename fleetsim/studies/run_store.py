@@ -4,6 +4,7 @@
 HOME/study-runs/NAME-KEY16/            a run folder, shared by all studies that need this run
 HOME/study-runs/NAME-KEY16.damaged/    a damaged one, set aside; then .damaged-2, .damaged-3 ...
 HOME/studies/NAME/                     the study's own folder: file, page, tables, cells, failures
+HOME/results-cache/                    results of training, found again by runs of equal training
 ```
 """
 
@@ -66,8 +67,10 @@ def for_study(fault: str) -> str:
 class RunStore:
     """Runs of studies below one home."""
 
-    def __init__(self, home: str | Path) -> None:
+    def __init__(self, home: str | Path, *, caches_results: bool = True) -> None:
         self.home = paths.local(home)
+        self.results_cache = self.home / "results-cache" if caches_results else None
+        """Folder of results of training; None: each run computes its own."""
 
     def folder(self, planned: PlannedRun) -> Path:
         """Return the folder of a run, which need not exist."""

@@ -12,4 +12,5 @@
 - `scenario_loss`: Checks of the loss that a scenario names, before a run.
 - `trial_clients`: A few clients with drawn samples of a data set's form.
 - `equivalence`: Proof that a trainer equals the serial one on a user's network, in float64.
+- `results_store`: Store of results of training on disk, found again by content.
 """

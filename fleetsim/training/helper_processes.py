@@ -22,6 +22,7 @@ from fleetsim.errors import FleetsimError, PluginError, TrainingError
 from fleetsim.kernels.base import Kernel
 from fleetsim.learning.torch_settings import configure_torch
 from fleetsim.training.ipc import packed, receive, send, unpacked
+from fleetsim.training.results_store import ResultsStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +39,8 @@ class Helpers:
     They end with this object, and after a fault; the next call starts new ones.
     """
 
-    def __init__(self, kernel: Kernel) -> None:
-        self._kernel = kernel
+    def __init__(self, kernel: Kernel, store: ResultsStore | None = None) -> None:
+        self._kernel, self._store = kernel, store
         self.running: list[Helper] = []
         # Runs before multiprocessing's own clean-up, which sends helpers SIGTERM, which they
         # ignore, and would wait for them forever.
@@ -82,7 +83,7 @@ class Helpers:
             is_forked = context.get_start_method() == "fork"
             process = context.Process(
                 target=_serve,
-                args=(self._kernel, theirs, foreign if is_forked else []),
+                args=(self._kernel, self._store, theirs, foreign if is_forked else []),
                 name=f"fleetsim training {len(self.running) + 1}",
                 daemon=True,
             )
@@ -94,8 +95,16 @@ class Helpers:
             self.running.append(Helper(process, ours))
 
 
-def answered(kernel: Kernel, verb: str, calls: Sequence[Any]) -> list[Any]:
-    """Return the answers to calls, computed in this process."""
+def answered(
+    kernel: Kernel, store: ResultsStore | None, verb: str, calls: Sequence[Any]
+) -> list[Any]:
+    """Return the answers to calls, computed in this process.
+
+    With a store, the answers to "compute" are followed by a tuple of their origins.
+    """
+    if verb == "compute" and store is not None:
+        obtained = store.results(calls, kernel.compute)
+        return [*(each.results for each in obtained), tuple(each.origin for each in obtained)]
     if verb == "compute":
         return [kernel.compute(jobs) for jobs in calls]
     return [kernel.evaluate(*call) for call in calls]
@@ -108,7 +117,12 @@ def _context() -> SpawnContext | ForkContext:
     return multiprocessing.get_context("spawn")
 
 
-def _serve(kernel: Kernel, end: socket.socket, foreign: Sequence[socket.socket]) -> None:
+def _serve(
+    kernel: Kernel,
+    store: ResultsStore | None,
+    end: socket.socket,
+    foreign: Sequence[socket.socket],
+) -> None:
     """Answer calls in a helper until the other end is closed."""
     # Ctrl-C, and a scheduler's SIGTERM to all processes, are handled by the process that started
     # the helpers; it ends them.
@@ -125,7 +139,7 @@ def _serve(kernel: Kernel, end: socket.socket, foreign: Sequence[socket.socket])
         # A fault and whether it is one of the user's code; or None and the results.
         answer: tuple[str | None, Any]
         try:
-            results = answered(kernel, verb, [unpacked(call) for call in calls])
+            results = answered(kernel, store, verb, [unpacked(call) for call in calls])
             answer = (None, [packed(result) for result in results])
         except FleetsimError as fault:
             answer = (str(fault), isinstance(fault, PluginError))

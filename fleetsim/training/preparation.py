@@ -1,6 +1,7 @@
 """Preparation of a scenario's learning task: data, partition, model and trainer."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,9 @@ from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.paper_cost import CostSettings, refuse_training
 from fleetsim.quoting import quoted
 from fleetsim.training.prepared_task import UNTRAINED, PreparedTask, TaskRequest
+from fleetsim.training.results_store import ResultsStore, context_of
 from fleetsim.training.scenario_loss import check_scenario_loss, trainer_for_loss
-from fleetsim.training.settings import TrainerKind, TrainerSettings
+from fleetsim.training.settings import TaskSettings, TrainerKind, TrainerSettings
 from fleetsim.training.task_samples import TaskSamples, samples_of_task
 from fleetsim.training.trainer_choice import (
     ChoosesTrainer,
@@ -38,11 +40,13 @@ def prepare_task(
     torch_device: str,
     workers: int | None,
     prefetched: Prefetch | None = None,
+    results_cache: Path | None = None,
 ) -> PreparedTask:
     """Load and split the data, build the model and choose the trainer.
 
     Without `train`, results have no loss and no accuracy. `workers` processes train, this one
     included; None: one for every core. `prefetched` is the task's data set if reading has begun.
+    `results_cache` is a folder of results of training, in which known ones are found.
 
     Raises:
         ScenarioError: the task cannot be prepared from these settings, or not on this machine.
@@ -109,7 +113,30 @@ def prepare_task(
             torch_device=torch_device,
             **options,
         )
-        trainer, forms = DataTrainer(kernel, workers=workers), kernel.forms()
+        forms = kernel.forms()
+        store = None
+        if results_cache is not None and not _is_users_code(task) and not is_accessed:
+            store = ResultsStore(
+                results_cache,
+                context_of(
+                    {
+                        "model": task.model.model_dump(mode="json"),
+                        # Jobs name the clock, which changes no result, and partial trainings.
+                        "local": task.local.model_dump(
+                            mode="json", exclude={"clock_fraction", "partial_fraction"}
+                        ),
+                        "kernel": of_kind.__name__,
+                        "precision": request.trainer.precision,
+                        "forms": forms,
+                        "platform": resolve(torch_device=torch_device),
+                        "seed": seed,
+                        "frozen": frozen,
+                        "data": samples.content_sha256 and samples.content_sha256(),
+                        "split": samples.split_sha256,
+                    }
+                ),
+            )
+        trainer = DataTrainer(kernel, workers=workers, store=store)
     return PreparedTask(
         num_samples=samples.num_samples,
         num_evaluated=samples.num_evaluated,
@@ -130,6 +157,12 @@ def prepare_task(
         weights_text=text,
         algorithm=algorithm,
     )
+
+
+def _is_users_code(task: TaskSettings) -> bool:
+    """Return whether results follow from the user's own code, and what it reads, too."""
+    parts = (task.model, task.local.loss, task.local.algorithm)
+    return any(not type(part).__module__.startswith("fleetsim.learning.") for part in parts)
 
 
 def _serial(requested: TrainerSettings) -> TrainerSettings:

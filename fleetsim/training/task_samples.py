@@ -1,8 +1,9 @@
 """Samples of a learning task: their form, their numbers by client, and themselves."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -28,6 +29,7 @@ class TaskSamples:
     label_coverage: FloatArray | None = None
     data: TrainerData | None = None
     owners: tuple[str, ...] | None = None
+    content_sha256: Callable[[], str] | None = None
     data_sha256: str | None = None
     split_sha256: str | None = None
 
@@ -77,6 +79,7 @@ def _split(request: TaskRequest, dataset: Dataset, *, is_users: bool) -> TaskSam
         for rows in (of_clients.training, of_clients.evaluation)
     )
     is_sequence = dataset.train_labels.ndim > 1
+    content = partial(content_sha256, dataset)
     coverage = None
     if not is_sequence:
         coverage = label_coverage(of_clients.training, dataset.train_labels, dataset.num_classes)
@@ -89,7 +92,8 @@ def _split(request: TaskRequest, dataset: Dataset, *, is_users: bool) -> TaskSam
         label_coverage=coverage,
         owners=of_clients.owners,
         split_sha256=_sha256([of_clients.validation, *of_clients.training, *of_clients.evaluation]),
-        data_sha256=content_sha256(dataset) if is_users else None,
+        content_sha256=content,
+        data_sha256=content() if is_users else None,
         data=TrainerData(
             train_inputs=dataset.train_inputs,
             train_labels=dataset.train_labels,

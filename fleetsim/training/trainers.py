@@ -14,6 +14,7 @@ import numpy as np
 from fleetsim.contracts import Evaluation, IntArray, Job, JobResult, Parameters, WorkKind
 from fleetsim.errors import ScenarioError
 from fleetsim.kernels.base import Kernel, ServerSet
+from fleetsim.training.results_store import ResultsStore
 from fleetsim.training.worker_pool import Pool, usable_cores
 
 
@@ -76,8 +77,12 @@ class PendingJobs(ABC):
 class DataTrainer(PendingJobs):
     """Trainer on real data; it counts the SGD steps that were computed, `num_steps`."""
 
-    def __init__(self, kernel: Kernel, *, workers: int | None = 1) -> None:
+    def __init__(
+        self, kernel: Kernel, *, workers: int | None = 1, store: ResultsStore | None = None
+    ) -> None:
         """Build it for so many processes, this one included, which changes the time alone.
+
+        So does a store, in which results are looked for before they are computed.
 
         None: one for every core that this process may use; this one alone with a cuda device, and
         in a daemon, which may start none.
@@ -102,7 +107,9 @@ class DataTrainer(PendingJobs):
                 )
             workers = 1
         self._kernel = kernel
-        self._pool = Pool(kernel, usable_cores() if workers is None else workers)
+        self._pool = Pool(kernel, usable_cores() if workers is None else workers, store)
+        self._store = store
+        self._num_trainings = self._num_found = 0
         self.num_steps = 0
 
     def evaluate(self, parameters: Parameters) -> Evaluation:
@@ -116,15 +123,40 @@ class DataTrainer(PendingJobs):
         return self._evaluate(parameters, "validation")
 
     def _evaluate(self, parameters: Parameters, server_set: ServerSet) -> Evaluation:
-        losses, hits = self._pool.evaluate(parameters, server_set)
-        return Evaluation(accuracy=float(hits.mean()), loss=float(losses.mean(dtype=np.float64)))
+        def compute() -> Evaluation:
+            losses, hits = self._pool.evaluate(parameters, server_set)
+            loss = float(losses.mean(dtype=np.float64))
+            return Evaluation(accuracy=float(hits.mean()), loss=loss)
+
+        if self._store is None:
+            return compute()
+        return self._store.evaluation(parameters, server_set, compute)
+
+    @property
+    def use_of_store(self) -> dict[str, str | int] | None:
+        """Use of the store until now, for the manifest; None without a store."""
+        if self._store is None:
+            return None
+        num = self._pool.origins
+        return {
+            "unit": "batch" if self._kernel.computes_together else "job",
+            "rounds": self._num_trainings,
+            "rounds_found": self._num_found,
+            "entries_found": num["found"],
+            "entries_computed": num["computed"] + num["damaged"],
+            "entries_damaged": num["damaged"],
+        }
 
     def _begin(self, jobs: Sequence[Job]) -> None:
         self._pool.begin(jobs)
 
     def _compute(self, jobs: Sequence[Job]) -> list[JobResult]:
+        before = self._pool.origins.copy()
         results = self._pool.compute(jobs)
         self.num_steps += sum(map(self._kernel.num_steps, jobs))
+        if any(job.work.kind is WorkKind.TRAIN for job in jobs):
+            self._num_trainings += 1
+            self._num_found += set(self._pool.origins - before) == {"found"}
         return results
 
 

@@ -6,6 +6,7 @@ results have the order of the list. So the number of processes changes the time 
 
 import operator
 import os
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,7 @@ from fleetsim.contracts import Job, JobResult, Parameters, WorkKind
 from fleetsim.kernels.base import Kernel, ServerSet
 from fleetsim.learning.local.local_sgd import CHUNK
 from fleetsim.training.helper_processes import Helpers, answered
+from fleetsim.training.results_store import ResultsStore
 
 _TRAIN_PASSES = 3
 """Work of one epoch of training in forward passes: forward, backward by inputs and by weights."""
@@ -47,15 +49,18 @@ class Pool:
     Helpers start when there are two chunks for the first time, and end with the pool.
     """
 
-    def __init__(self, kernel: Kernel, workers: int) -> None:
-        """Build it for so many processes, this one included; helpers have copies of the kernel."""
+    def __init__(self, kernel: Kernel, workers: int, store: ResultsStore | None = None) -> None:
+        """Build it for so many processes, this one included; helpers have copies of both."""
         if workers < 1:
             raise ValueError(f"workers must be at least 1, got {workers}")
         self._kernel = kernel
         self._sizes: list[int] = kernel.num_samples.tolist()  # Python numbers: read one at a time
         self._workers = workers
-        self._helpers = Helpers(kernel)
+        self._store = store
+        self._helpers = Helpers(kernel, store)
         self._begun: _Begun | None = None
+        self.origins: Counter[str] = Counter()
+        """Chunks by the origin of their results, with a store."""
 
     def begin(self, jobs: Sequence[Job]) -> None:
         """Let the helpers begin jobs that `compute` will be called with next."""
@@ -81,6 +86,9 @@ class Pool:
             self._helpers.end()
             raise ValueError("other jobs were begun than are requested")
         answers = self._gather("compute", begun.here, begun.num_helpers)
+        if self._store is not None:
+            for answer in answers:
+                self.origins.update(answer.pop())
         flat = [one for answer in answers for chunk in answer for one in chunk]
         in_order = sorted(zip(begun.order, flat, strict=True), key=operator.itemgetter(0))
         return [result for _, result in in_order]
@@ -121,7 +129,7 @@ class Pool:
 
     def _gather(self, verb: str, calls: Sequence[Any], num_helpers: int) -> list[list[Any]]:
         with self._helpers.ended_by_faults():
-            here = answered(self._kernel, verb, calls)
+            here = answered(self._kernel, self._store, verb, calls)
             return [here, *self._helpers.replies(num_helpers)]
 
 

@@ -78,7 +78,7 @@ def test_outcomes_and_levels_that_do_not_exist_are_refused(tmp_path, changes, me
 
 
 def test_a_level_is_named_by_its_value_or_its_label(tmp_path):
-    arms = {"a": {}}
+    arms: dict[str, Any] = {"a": {}}
     for vary, level, label in (
         ({"server.deadline_s": [60, 600]}, 600, "deadline_s=600"),
         ({"server.deadline_s": [60, 600]}, "deadline_s=60", "deadline_s=60"),

@@ -70,6 +70,8 @@ class StackedKernel(Kernel):
     Gradients and evaluations are computed one at a time.
     """
 
+    computes_together = True
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         widths = widths_of(self.module)

@@ -177,6 +177,8 @@ class VectorisedKernel(Kernel):
     Gradients and evaluations are computed one at a time, in float32.
     """
 
+    computes_together = True
+
     def __init__(self, *args: Any, precision: Precision = "float32", **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         message = fault(self.module)

@@ -28,7 +28,7 @@ LOW_TARGETS = (0.1, 0.2, 0.3, 0.4)
 """Targets for runs that reached none of the usual ones."""
 _OF_MANIFEST = {
     *("name", "status", "stop_rule", "stop_text", "seed", "scenario_hash", "digest", "host_s"),
-    *("failures", "warnings"),
+    *("failures", "warnings", "results_cache"),
 }
 """Keys of the manifest that scripts get."""
 
