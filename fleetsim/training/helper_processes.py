@@ -48,7 +48,7 @@ class Answers(NamedTuple):
     taken: list[int]
     """Shared calls, by index, that the last results answer."""
     origins: list[str]
-    """Where results come from; empty without a store."""
+    """Origin of each result, with a store."""
 
 
 class Turns:
