@@ -5,6 +5,7 @@ Each communicates with this process over a socket (`ipc`) and computes on one to
 """
 
 import multiprocessing
+import os
 import signal
 import socket
 import sys
@@ -16,13 +17,62 @@ from dataclasses import dataclass
 from multiprocessing.context import ForkContext, SpawnContext
 from multiprocessing.process import BaseProcess
 from multiprocessing.util import Finalize
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from fleetsim.errors import FleetsimError, PluginError, TrainingError
 from fleetsim.kernels.base import Kernel
 from fleetsim.learning.torch_settings import configure_torch
 from fleetsim.training.ipc import packed, receive, send, unpacked
 from fleetsim.training.results_store import ResultsStore
+
+MOST_SHARED = 1000
+"""Most shared calls: their numbers fit into a pipe of one page."""
+
+
+class Calls(NamedTuple):
+    """Calls of one process."""
+
+    verb: str
+    own: list[Any]
+    """Calls that no other process has."""
+    shared: list[Any]
+    """Calls that all processes have, and take in turns as they get free."""
+
+
+class Answers(NamedTuple):
+    """Answers of one process to its calls."""
+
+    results: list[Any]
+    taken: list[int]
+    """Shared calls, by index, that the last results answer."""
+    origins: list[str]
+    """Origin of each result, with a store."""
+
+
+class Turns:
+    """Numbers of shared calls, of which each is taken once.
+
+    A read of four bytes from a pipe needs no lock, so a process that dies holds none.
+    """
+
+    def __init__(self, context: SpawnContext | ForkContext) -> None:
+        self._reader, self._writer = context.Pipe(duplex=False)
+        os.set_blocking(self._reader.fileno(), False)
+
+    def give(self, num_calls: int) -> None:
+        """Let numbers be taken, at most `MOST_SHARED`."""
+        os.write(self._writer.fileno(), np.arange(num_calls, dtype=np.int32).tobytes())
+
+    def __iter__(self) -> Iterator[int]:
+        """Take numbers until none is left."""
+        while True:
+            try:
+                number = os.read(self._reader.fileno(), 4)
+            except BlockingIOError:
+                return
+            yield int.from_bytes(number, sys.byteorder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,25 +91,34 @@ class Helpers:
 
     def __init__(self, kernel: Kernel, store: ResultsStore | None = None) -> None:
         self._kernel, self._store = kernel, store
+        self._turns: Turns | None = None
         self.running: list[Helper] = []
         # Runs before multiprocessing's own clean-up, which sends helpers SIGTERM, which they
         # ignore, and would wait for them forever.
         self._finalizer = Finalize(self, _end, (self.running,), exitpriority=0)
 
-    def request(self, verb: str, calls: Sequence[Sequence[Any]]) -> None:
-        """Send each of the first helpers its calls."""
+    def request(self, calls: Sequence[Calls]) -> None:
+        """Send each of the first helpers its calls; `answers_here` is to follow."""
         self._start(len(calls))
         with self.ended_by_faults():
+            if calls and self._turns is not None:
+                self._turns.give(len(calls[0].shared))
             for helper, theirs in zip(self.running, calls, strict=False):
+                own, shared = list(map(packed, theirs.own)), list(map(packed, theirs.shared))
                 try:
-                    send(helper.end, (verb, [packed(call) for call in theirs]))
+                    send(helper.end, Calls(theirs.verb, own, shared))
                 except ConnectionError:
                     raise _dead(helper) from None
 
-    def replies(self, num_helpers: int) -> list[list[Any]]:
-        """Return the first helpers' answers; TrainingError or PluginError: one failed or died."""
+    def answers(self, here: Calls, num_helpers: int) -> list[Answers]:
+        """Return the answers of this process to its calls, and those of the first helpers.
+
+        Raises:
+            TrainingError, PluginError: a process failed or died.
+        """
         with self.ended_by_faults():
-            return [_reply(helper) for helper in self.running[:num_helpers]]
+            ours = _answers(self._kernel, self._store, here, self._turns)
+            return [ours, *map(_reply, self.running[:num_helpers])]
 
     @contextmanager
     def ended_by_faults(self) -> Iterator[None]:
@@ -73,9 +132,12 @@ class Helpers:
     def end(self) -> None:
         """End all helpers."""
         _end(self.running)
+        self._turns = None  # its numbers are of calls that nobody answers
 
     def _start(self, num_helpers: int) -> None:
         context = _context()
+        if num_helpers and self._turns is None:
+            self._turns = Turns(context)
         while len(self.running) < num_helpers:
             ours, theirs = socket.socketpair()
             # A helper must not hold this process's ends: it would outlive the process.
@@ -83,7 +145,7 @@ class Helpers:
             is_forked = context.get_start_method() == "fork"
             process = context.Process(
                 target=_serve,
-                args=(self._kernel, self._store, theirs, foreign if is_forked else []),
+                args=(self._kernel, self._store, self._turns, theirs, foreign if is_forked else []),
                 name=f"fleetsim training {len(self.running) + 1}",
                 daemon=True,
             )
@@ -95,19 +157,24 @@ class Helpers:
             self.running.append(Helper(process, ours))
 
 
-def answered(
-    kernel: Kernel, store: ResultsStore | None, verb: str, calls: Sequence[Any]
-) -> list[Any]:
-    """Return the answers to calls, computed in this process.
+def _answers(
+    kernel: Kernel, store: ResultsStore | None, calls: Calls, turns: Turns | None
+) -> Answers:
+    """Return the answers to a process's own calls, then to shared ones while there are any."""
+    taken: list[int] = []
 
-    With a store, the answers to "compute" are followed by a tuple of their origins.
-    """
-    if verb == "compute" and store is not None:
-        obtained = store.results(calls, kernel.compute)
-        return [*(each.results for each in obtained), tuple(each.origin for each in obtained)]
-    if verb == "compute":
-        return [kernel.compute(jobs) for jobs in calls]
-    return [kernel.evaluate(*call) for call in calls]
+    def in_turns() -> Iterator[Any]:
+        yield from map(unpacked, calls.own)
+        for number in turns or ():
+            taken.append(number)
+            yield unpacked(calls.shared[number])
+
+    if calls.verb == "evaluate":
+        return Answers([kernel.evaluate(*call) for call in in_turns()], taken, [])
+    if store is None:
+        return Answers(list(map(kernel.compute, in_turns())), taken, [])
+    obtained = store.results(in_turns(), kernel.compute)
+    return Answers([each.results for each in obtained], taken, [each.origin for each in obtained])
 
 
 def _context() -> SpawnContext | ForkContext:
@@ -120,6 +187,7 @@ def _context() -> SpawnContext | ForkContext:
 def _serve(
     kernel: Kernel,
     store: ResultsStore | None,
+    turns: Turns | None,
     end: socket.socket,
     foreign: Sequence[socket.socket],
 ) -> None:
@@ -133,14 +201,14 @@ def _serve(
     configure_torch()
     while True:
         try:
-            verb, calls = receive(end)
+            calls = receive(end)
         except (EOFError, ConnectionError):
             return
         # A fault and whether it is one of the user's code; or None and the results.
         answer: tuple[str | None, Any]
         try:
-            results = answered(kernel, store, verb, [unpacked(call) for call in calls])
-            answer = (None, [packed(result) for result in results])
+            answers = _answers(kernel, store, calls, turns)
+            answer = (None, answers._replace(results=list(map(packed, answers.results))))
         except FleetsimError as fault:
             answer = (str(fault), isinstance(fault, PluginError))
         except Exception:  # any fault: the process that sent the call raises it
@@ -151,7 +219,7 @@ def _serve(
             return
 
 
-def _reply(helper: Helper) -> list[Any]:
+def _reply(helper: Helper) -> Answers:
     try:
         fault, answer = receive(helper.end)
     except (EOFError, ConnectionError):
@@ -160,7 +228,8 @@ def _reply(helper: Helper) -> list[Any]:
         raise (PluginError if answer else TrainingError)(fault)
     if fault is not None:
         raise TrainingError(f"a training process failed:\n{fault}")
-    return [unpacked(result) for result in answer]
+    answers: Answers = answer
+    return answers._replace(results=list(map(unpacked, answers.results)))
 
 
 def _dead(helper: Helper) -> TrainingError:

@@ -16,7 +16,7 @@ import re
 import shutil
 import stat
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import cache, partial
@@ -97,21 +97,25 @@ class ResultsStore:
         """Digests of the arrays that were hashed last."""
 
     def results(
-        self, chunks: Sequence[list[Job]], compute: Callable[[list[Job]], list[JobResult]]
+        self, chunks: Iterable[list[Job]], compute: Callable[[list[Job]], list[JobResult]]
     ) -> list[Obtained]:
         """Return the results of jobs that are computed together, stored ones or computed now.
 
-        Those that another process computes at present are left for the end.
+        A chunk is taken when the results before it are there. Those that another process computes
+        at present are left for the end.
         """
-        done: dict[int, Obtained] = {}
-        for waits in (False, True):
-            for index, jobs in enumerate(chunks):
-                if index not in done:
-                    bases, key = [job.base for job in jobs], partial(self._key_of, jobs)
-                    kind = jobs[0].work.kind
-                    one = self._once(kind, key, bases, partial(compute, jobs), waits)
-                    done |= {} if one is None else {index: one}
-        return [done[index] for index in range(len(chunks))]
+
+        def obtained(jobs: list[Job], *, waits: bool) -> Obtained | None:
+            bases, key = [job.base for job in jobs], partial(self._key_of, jobs)
+            return self._once(jobs[0].work.kind, key, bases, partial(compute, jobs), waits)
+
+        all_jobs, first = [], []
+        for jobs in chunks:
+            all_jobs.append(jobs)
+            first.append(obtained(jobs, waits=False))
+        pairs = zip(all_jobs, first, strict=True)
+        every = [one or obtained(jobs, waits=True) for jobs, one in pairs]
+        return [one for one in every if one is not None]
 
     def evaluation(
         self, parameters: Parameters, server_set: ServerSet, compute: Callable[[], Evaluation]

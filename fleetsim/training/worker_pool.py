@@ -1,7 +1,8 @@
 """Pool of processes that compute chunks of jobs, with equal results for any number of processes.
 
 Chunks follow from the list of jobs alone, one process computes a chunk on one torch thread, and
-results have the order of the list. So the number of processes changes the time alone.
+results have the order of the list. So neither the number of processes nor who computes a chunk
+changes anything but the time.
 """
 
 import operator
@@ -9,7 +10,6 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +17,11 @@ from numpy.typing import NDArray
 from fleetsim.contracts import Job, JobResult, Parameters, WorkKind
 from fleetsim.kernels.base import Kernel, ServerSet
 from fleetsim.learning.local.local_sgd import CHUNK
-from fleetsim.training.helper_processes import Helpers, answered
+from fleetsim.training.helper_processes import MOST_SHARED, Calls, Helpers
 from fleetsim.training.results_store import ResultsStore
 
+_MOST_SHARED_BYTE = 1 << 26
+"""Most bytes of jobs that are sent to every process, unless they have two models or fewer."""
 _TRAIN_PASSES = 3
 """Work of one epoch of training in forward passes: forward, backward by inputs and by weights."""
 
@@ -36,11 +38,14 @@ class _Begun:
     """Jobs that helpers compute at present."""
 
     jobs: list[Job]
-    here: list[list[Job]]
+    here: Calls
     """Chunks that this process has yet to compute."""
-    num_helpers: int
-    order: list[int]
-    """Jobs by index in the order of the answers: of this process, then of every helper."""
+    own: list[list[int]]
+    """Chunks by index that each process has for itself, this one first."""
+    shared: list[int]
+    """Chunks by index that all processes take in turns."""
+    chunks: list[list[int]]
+    """Jobs by index of every chunk."""
 
 
 class Pool:
@@ -68,11 +73,17 @@ class Pool:
             return
         chunks = self._kernel.chunks(jobs)
         of_chunks = [[jobs[i] for i in chunk] for chunk in chunks]
-        shares = _assign(list(map(self._load, of_chunks)), self._workers)
-        calls = [[of_chunks[c] for c in share] for share in shares]
-        self._request("compute", calls[1:])
-        order = [i for share in shares for c in share for i in chunks[c]]
-        self._begun = _Begun(list(jobs), calls[0], len(shares) - 1, order)
+        loads = list(map(self._load, of_chunks))
+        own, shared = _assign(loads, self._workers), []
+        if len(own) > 1 and _num_byte(jobs) <= max(_MOST_SHARED_BYTE, 2 * jobs[0].base.nbytes):
+            # Each begins with the heaviest of its share; who gets free first takes the next.
+            rest = sorted((c for share in own for c in share[1:]), key=lambda c: -loads[c])
+            shared = rest[-MOST_SHARED:]
+            own = [[c for c in share if c not in set(shared)] for share in own]
+        for_all = [of_chunks[c] for c in shared]
+        here, *theirs = [Calls("compute", [of_chunks[c] for c in each], for_all) for each in own]
+        self._request(theirs)
+        self._begun = _Begun(list(jobs), here, own, shared, chunks)
 
     def compute(self, jobs: Sequence[Job]) -> list[JobResult]:
         """Return the results of jobs, in their order; ValueError: other jobs were begun."""
@@ -85,13 +96,14 @@ class Pool:
             # Their replies would be read as those of the next calls.
             self._helpers.end()
             raise ValueError("other jobs were begun than are requested")
-        answers = self._gather("compute", begun.here, begun.num_helpers)
-        if self._store is not None:
-            for answer in answers:
-                self.origins.update(answer.pop())
-        flat = [one for answer in answers for chunk in answer for one in chunk]
-        in_order = sorted(zip(begun.order, flat, strict=True), key=operator.itemgetter(0))
-        return [result for _, result in in_order]
+        in_order: dict[int, JobResult] = {}
+        answers = self._helpers.answers(begun.here, len(begun.own) - 1)
+        for own, answer in zip(begun.own, answers, strict=True):
+            self.origins.update(answer.origins)
+            of_process = [*own, *(begun.shared[number] for number in answer.taken)]
+            for chunk, results in zip(of_process, answer.results, strict=True):
+                in_order |= zip(begun.chunks[chunk], results, strict=True)
+        return [in_order[i] for i in range(len(jobs))]
 
     def evaluate(
         self, parameters: Parameters, server_set: ServerSet
@@ -102,10 +114,11 @@ class Pool:
         calls = []
         for share in np.array_split(np.arange(num_chunks), min(self._workers, num_chunks)):
             stop = min(num_samples, (int(share[-1]) + 1) * CHUNK)
-            calls.append([(parameters, server_set, int(share[0]) * CHUNK, stop)])
-        self._request("evaluate", calls[1:])
-        answers = self._gather("evaluate", calls[0], len(calls) - 1)
-        losses, hits = zip(*(one for answer in answers for one in answer), strict=True)
+            call = (parameters, server_set, int(share[0]) * CHUNK, stop)
+            calls.append(Calls("evaluate", [call], []))
+        self._request(calls[1:])
+        answers = self._helpers.answers(calls[0], len(calls) - 1)
+        losses, hits = zip(*(one for answer in answers for one in answer.results), strict=True)
         return np.concatenate(losses), np.concatenate(hits)
 
     def _load(self, jobs: Sequence[Job]) -> int:
@@ -122,15 +135,20 @@ class Pool:
             load += whole
         return load
 
-    def _request(self, verb: str, calls: Sequence[Sequence[Any]]) -> None:
+    def _request(self, calls: Sequence[Calls]) -> None:
         if self._begun is not None:
             raise ValueError("jobs were begun whose results have not been requested")
-        self._helpers.request(verb, calls)
+        self._helpers.request(calls)
 
-    def _gather(self, verb: str, calls: Sequence[Any], num_helpers: int) -> list[list[Any]]:
-        with self._helpers.ended_by_faults():
-            here = answered(self._kernel, self._store, verb, calls)
-            return [here, *self._helpers.replies(num_helpers)]
+
+def _num_byte(jobs: Sequence[Job]) -> int:
+    """Return the bytes of all arrays of jobs, each once."""
+    arrays = {
+        id(array): array
+        for job in jobs
+        for array in (job.base, *(job.state or {}).values(), *(job.received or {}).values())
+    }
+    return sum(array.nbytes for array in arrays.values())
 
 
 def _assign(loads: Sequence[int], num_processes: int) -> list[list[int]]:

@@ -19,7 +19,7 @@ from fleetsim.errors import ScenarioError, TrainingError
 from fleetsim.kernels.base import Kernel, TrainerData
 from fleetsim.kernels.stacked.stacked_sgd import StackedKernel
 from fleetsim.learning.models.settings import TwoNNSettings
-from fleetsim.training import helper_processes
+from fleetsim.training import helper_processes, worker_pool
 from fleetsim.training.trainers import DataTrainer
 from fleetsim.training.worker_pool import Pool, _assign
 from tests.learning import digits_training
@@ -191,6 +191,44 @@ def test_processes_do_not_outlive_their_program(is_killed, exit_code, capfd):
             return
         time.sleep(0.1)
     pytest.fail(f"{pid} still runs")
+
+
+class _Delayed(Kernel):
+    """Its helper waits until this process has computed all other chunks."""
+
+    home = os.getpid()
+    num_here = 0
+    others_done: Any = get_context("fork").Event()
+
+    def compute(self, jobs: Sequence[Job]) -> list[JobResult]:
+        if os.getpid() == self.home:
+            self.num_here += 1
+            if self.num_here == len(jobs_of(jobs[0].base)) - 1:
+                self.others_done.set()
+        elif not self.others_done.wait(120):
+            raise ValueError("the other process waits for this one's chunks")
+        return super().compute(jobs)
+
+
+def test_who_is_free_computes_the_chunks_of_who_is_held_up() -> None:
+    kernel, base = kernel_of(_Delayed)
+    jobs = jobs_of(base)
+
+    assert all_same(Pool(kernel, 2).compute(jobs), Pool(kernel_of(Kernel)[0], 1).compute(jobs))
+
+
+@pytest.mark.parametrize("num_byte", [0, 1 << 26])
+def test_large_jobs_are_sent_to_one_process_alone(monkeypatch, num_byte):
+    kernel, base = kernel_of(Kernel)
+    jobs = jobs_of(base)
+    monkeypatch.setattr(worker_pool, "_MOST_SHARED_BYTE", num_byte)
+    three_models = [*jobs, jobs[0]._replace(base=base.copy(), address=(9,))]
+    pool = Pool(kernel, 3)
+    pool.begin(three_models)
+
+    assert pool._begun is not None
+    assert bool(pool._begun.shared) == bool(num_byte)
+    assert all_same(pool.compute(three_models), Pool(kernel, 1).compute(three_models))
 
 
 @given(loads=st.lists(st.integers(0, 50), min_size=1, max_size=30), num_processes=st.integers(1, 6))
