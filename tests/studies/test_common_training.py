@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -18,29 +19,34 @@ NUM_JOBS = 6 * 5
 SHORT = {"overrides": {"task.local.epochs": 5, "stop.rounds": 6}, "seeds": [1]}
 
 
+def manifests_of(store: Any, study: Any) -> list[Any]:
+    return [store.open(planned).manifest for planned in study.runs]
+
+
 @pytest.mark.slow
 def test_two_studies_at_once_train_once_and_have_the_bytes_of_separate_runs(tmp_path):
-    study, separate = load_study("eight-worlds", SHORT), RunStore(tmp_path, caches_results=False)
+    study: Any = load_study("eight-worlds", SHORT)
+    separate = RunStore(tmp_path, caches_results=False)
     assert not execute(study, separate, LocalProcesses(2), Silent()).failures
     worlds = list(study.settings.vary["world"].items())
     store, begun = RunStore(tmp_path / "shared"), []
     for name, half in (("even", dict(worlds[::2])), ("odd", dict(worlds[1::2]))):
         changes = SHORT | {"name": name, "vary": {"world": half}, "baseline_level": min(half)}
         options = [f"--set={key}={json.dumps(value)}" for key, value in changes.items()]
-        words = ("study", "run", "eight-worlds", *options, "--home", store.home, "--workers", "1")
+        words = ("study", "run", "eight-worlds", *options, f"--home={store.home}", "--workers=1")
         begun.append(subprocess.Popen([sys.executable, "-m", "fleetsim", *words, "--quiet"]))
 
     assert [process.wait(600) for process in begun] == [0, 0]
-    manifests = [store.open(planned).manifest for planned in study.runs]
+    manifests, apart = manifests_of(store, study), manifests_of(separate, study)
     digests = [manifest.digest for manifest in manifests]
-    assert digests == [separate.open(planned).manifest.digest for planned in study.runs]
+    assert digests == [manifest.digest for manifest in apart]
     assert len(set(digests)) == 8  # other seconds or joules in each
     uses = [manifest.results_cache for manifest in manifests]
     assert sum(use.entries_computed for use in uses) == NUM_JOBS
     assert [use.entries_found + use.entries_computed for use in uses] == [NUM_JOBS] * 8
     assert sum(use.rounds_found for use in uses) >= 6 * 6
     assert {use.unit for use in uses} == {"job"}
-    assert {separate.open(planned).manifest.results_cache for planned in study.runs} == {None}
+    assert {manifest.results_cache for manifest in apart} == {None}
 
 
 @pytest.mark.slow

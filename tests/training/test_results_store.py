@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import signal
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,6 +34,12 @@ class Ends(fleetsim.Selector):
     def select(self, view):
         chosen = sorted(view.candidates)
         return chosen[-4:] if self.switches and view.round >= 3 else chosen[:4]
+
+    def observe(self, outcome):
+        pass
+
+    def restore(self, state):
+        pass
 
 
 @pytest.fixture
@@ -63,13 +70,17 @@ def trained(jobs):
     return [JobResult(1, loss=0.5, vector=BASE + job.client) for job in jobs]
 
 
+def data_of(*results) -> Any:
+    return encoded(results)
+
+
 def origins(store, *jobs):
     return [one.origin for one in store.results([[job] for job in jobs], trained)]
 
 
 def test_results_are_read_as_they_were_written_or_are_not_stored():
     arrays = {"c.1": np.arange(6.0).reshape(2, 3), "n": np.array(3), "none": np.empty((0, 2))}
-    full = JobResult(
+    full: Any = JobResult(
         *(7, 0.1, 1e-300, float("nan")),
         vector=np.array([0.1, -0.0, np.nan], dtype=np.float32),
         epoch_losses=(0.5, float("inf")),
@@ -78,14 +89,15 @@ def test_results_are_read_as_they_were_written_or_are_not_stored():
         metrics={"a": 0.25, "b": 3},
     )
 
-    one, bare = decoded(encoded([full, JobResult(0)]), [full.vector] * 2)
+    one: Any
+    one, bare = decoded(data_of(full, JobResult(0)), [full.vector] * 2)
 
     assert bare == JobResult(0)
     assert repr(one) == repr(full)
     assert one.vector.tobytes() == full.vector.tobytes()
     assert all(each.flags.writeable for each in (one.vector, *one.state.values()))
-    assert encoded([JobResult(1, state={"words": np.array(["a"])})]) is None
-    assert encoded([JobResult(1, loss=np.float32(0.1))]) is None
+    assert data_of(JobResult(1, state={"words": np.array(["a"])})) is None
+    assert data_of(JobResult(1, loss=np.float32(0.1))) is None  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("trainer", ["auto", "serial"])
@@ -132,7 +144,8 @@ def test_arms_share_the_rounds_before_their_choices_differ(run, tmp_path):
 
 
 def test_code_of_the_users_own_is_computed_in_every_run(run, tmp_path):
-    network, notes = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 10)), []
+    network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 10))
+    notes: list[str] = []
 
     done = run("own", {"stop.rounds": 1}, model=network, on_note=notes.append)
 
@@ -176,6 +189,11 @@ def flipped(path):
     path.write_bytes(content)
 
 
+def piped(path):
+    path.unlink()
+    os.mkfifo(path)
+
+
 def planted(data):
     """Return a function that writes an entry with a right checksum, as a stranger could."""
     return lambda path: path.write_bytes(hashlib.sha256(data).digest() + data)
@@ -187,18 +205,18 @@ def planted(data):
         (flipped, "damaged"),
         (lambda path: os.truncate(path, 20), "damaged"),
         (planted(b""), "damaged"),
-        (planted(encoded([JobResult(1, vector=BASE[:9])])), "damaged"),
-        (planted(encoded([JobResult("a")])), "damaged"),
-        (planted(encoded([JobResult(1), JobResult(1)])), "damaged"),
-        (planted(encoded([JobResult(1)]).replace(b'\\"sent', b'\\"tent')), "damaged"),
+        (planted(data_of(JobResult(1, vector=BASE[:9]))), "damaged"),
+        (planted(data_of(JobResult("a"))), "damaged"),  # type: ignore[arg-type]
+        (planted(data_of(JobResult(1), JobResult(1))), "damaged"),
+        (planted(data_of(JobResult(1)).replace(b'\\"sent', b'\\"tent')), "damaged"),
         (lambda path: os.truncate(path, 2**40), "computed"),
         (lambda path: (path.unlink(), path.mkdir()), "computed"),
         (lambda path: (path.unlink(), path.symlink_to("/dev/zero")), "computed"),
-        (lambda path: (path.unlink(), os.mkfifo(path)), "computed"),
+        (piped, "computed"),
     ],
 )
 def test_a_damaged_or_planted_entry_is_computed_again(tmp_path, damage, origin):
-    store = ResultsStore(tmp_path, "context")
+    store: Any = ResultsStore(tmp_path, "context")
     origins(store, JOB)
     (path,) = tmp_path.glob("*.entry")
     damage(path)
@@ -244,7 +262,7 @@ def test_what_is_stored_more_slowly_than_computed_is_computed(
         return result
 
     monkeypatch.setattr(results_store, "_GAIN", 5.0)
-    monkeypatch.setattr(results_store.time, "perf_counter", lambda: now_s[0])
+    monkeypatch.setattr("fleetsim.training.results_store.time.perf_counter", lambda: now_s[0])
     monkeypatch.setattr(ResultsStore, "_write", lambda *each: passes(0.5, write(*each)))
     # Evaluations, which take no time, do not decide on trainings.
     probes = [job._replace(work=Work(WorkKind.EVALUATE)) for job in JOBS[:8]]
@@ -260,7 +278,7 @@ def test_a_full_disk_and_one_without_locks_cost_entries_alone(tmp_path, monkeypa
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(results_store, "created_beside", refuse)
-    monkeypatch.setattr(results_store.fcntl, "lockf", refuse)
+    monkeypatch.setattr("fleetsim.training.results_store.fcntl.lockf", refuse)
     store = ResultsStore(tmp_path, "context")
 
     assert origins(store, JOB, JOB) == ["computed", "computed"]
@@ -281,17 +299,18 @@ def obtain_six(folder, moment):
         else:
             if moment == "computing":
                 time.sleep(600)
-            results_store.Path.replace = lambda *_: time.sleep(600)
+            pytest.MonkeyPatch().setattr("pathlib.Path.replace", lambda *_: time.sleep(600))
         return trained(jobs)
 
-    results = ResultsStore(folder, "context").results([[job] for job in JOBS[:6]], compute)
+    store: Any = ResultsStore(folder, "context")
+    results = store.results([[job] for job in JOBS[:6]], compute)
     assert [one.results[0].vector[0] for one in results] == list(range(6))
 
 
 @pytest.mark.parametrize("moment", ["computing", "writing"])
 def test_processes_share_the_work_and_a_killed_one_holds_up_nobody(tmp_path, moment):
     start = multiprocessing.get_context("fork").Process
-    processes = [start(target=obtain_six, args=(tmp_path, moment)) for _ in range(3)]
+    processes: list[Any] = [start(target=obtain_six, args=(tmp_path, moment)) for _ in range(3)]
     for process in processes:
         process.start()
     while len(list(tmp_path.glob("*.computed"))) < 6:
