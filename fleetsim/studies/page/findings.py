@@ -16,7 +16,7 @@ from fleetsim.studies.page.study_tables import METRICS, StudyHeader, StudyTables
 from fleetsim.studies.settings import Metric
 
 DONE = "done"
-_MOST_ANSWERS = 4
+_MOST_ANSWERS, _MOST_ARMS = 4, 8
 _KINDS = {
     "less": "significantly fewer",
     "more": "significantly more",
@@ -110,7 +110,7 @@ def _of_baseline(rows: pd.DataFrame, target: str, metric: str) -> str:
             else row["arm"]
             for row in rows[rows["kind"] == kind].to_dict("records")
         ]
-        parts += [f"{words}: {', '.join(arms)}"] if arms else []
+        parts += [f"{words}: {quantities.some(arms, _MOST_ARMS, ', ')}"] if arms else []
     baseline = rows["baseline"].iloc[0]
     return f"{metric.capitalize()} to {target}, in ratio to {baseline}: {'; '.join(parts)}."
 
@@ -125,7 +125,7 @@ def _of_best(rows: pd.DataFrame, target: str, metric: str) -> str:
         return f"Fewest {metric} to {target}: {best}; all other levels need significantly more."
     return (
         f"Fewest {metric} to {target}: {best}. Not significantly different from the best:"
-        f" {'; '.join(close)}."
+        f" {quantities.some(close, _MOST_ARMS)}."
     )
 
 

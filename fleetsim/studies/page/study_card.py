@@ -43,9 +43,9 @@ def _notices(tables: StudyTables, header: StudyHeader) -> Iterator[str]:
     """Yield what limits the findings, then the verdicts on the main target and metric."""
     for heading, words in findings.notices(tables, header):
         yield f"{heading} {words}"
+    yield from findings.answers(tables, header)
     groups, _ = findings.groups(tables, header)
-    lines = [group.summary for group in groups if group.summary]
-    lines += [
+    lines = [
         f"{group.condition}: {sentence}" if group.condition else sentence
         for group in groups
         for _, _, sentence in group.verdicts

@@ -49,8 +49,13 @@ def interval(low: float, high: float) -> str:
 
 
 def ratio_with_interval(value: float, low: float, high: float) -> str:
-    """Return a ratio with its interval, as `0.84 [0.61, 1.15]`."""
-    return f"{ratio(value, low, high)} {interval(low, high)}"
+    """Return a ratio with its interval, if there is one.
+
+    >>> ratio_with_interval(0.84, 0.61, 1.149), ratio_with_interval(0.84, math.nan, math.nan)
+    ('0.84 [0.61, 1.15]', '0.84')
+    """
+    text = f"{ratio(value, low, high)} {interval(low, high)}"
+    return text.removesuffix(f" {quantities.NOTHING}")
 
 
 def of_axis(largest: float, metric: Metric) -> tuple[float, str]:
