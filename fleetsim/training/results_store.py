@@ -45,6 +45,8 @@ _UNSEEN_SHARE = 1 / 64
 _GAIN, _NUM_TRIED = 5.0, 8
 """Least ratio of the time to compute a result to that to store it, and number of entries of a kind
 on which the verdict is based."""
+_MOST_BYTE_PER_S = 20 * 2**20
+"""Bytes that a second of computing is worth: a folder of 1 GiB saves 51 s at least."""
 _PATIENCE_S, _LOOK_PERIOD_S = 600.0, 0.01
 """Longest wait for another process that computes a result, and time between two attempts."""
 _MOST_OF_BASE, _MOST_OTHER_BYTE = 16, 2**26
@@ -166,10 +168,14 @@ class ResultsStore:
             times_s = [time.perf_counter()]
             results = compute()
             times_s.append(time.perf_counter())
-            self._write(path, results)
+            num_byte = self._write(path, results)
             if len(verdicts) < _NUM_TRIED:
                 computed_s, stored_s = np.diff([*times_s, time.perf_counter()])
-                verdicts.append(bool(computed_s >= _GAIN * stored_s))
+                least_s = max(_GAIN * stored_s, num_byte / _MOST_BYTE_PER_S)
+                verdicts.append(bool(computed_s >= least_s))
+                if not verdicts[-1]:
+                    with suppress(OSError):
+                        path.unlink(missing_ok=True)
         return Obtained(results, "damaged" if was_damaged or is_damaged else "computed")
 
     def _key_of(self, jobs: Sequence[Job]) -> str:
@@ -222,10 +228,11 @@ class ResultsStore:
             path.unlink()
         return None, True
 
-    def _write(self, path: Path, results: list[JobResult]) -> None:
+    def _write(self, path: Path, results: list[JobResult]) -> int:
+        """Write an entry; return the bytes that it counts."""
         data = None if self._is_full else encoded(results)
         if data is None:
-            return
+            return 0
         # A full disk costs the entry, not the run.
         with suppress(OSError):
             new, file = created_beside(path)
@@ -237,6 +244,7 @@ class ResultsStore:
                 new.unlink(missing_ok=True)
                 raise
             self._count(len(data))
+        return max(len(data), _LEAST_BYTE)
 
     def _count(self, num_byte: int) -> None:
         """Count what was written; above the size, delete the entries that were used longest ago.

@@ -64,6 +64,7 @@ def run(tmp_path):
 @pytest.fixture(autouse=True)
 def _everything_is_worth_storing(monkeypatch):
     monkeypatch.setattr(results_store, "_GAIN", 0.0)
+    monkeypatch.setattr(results_store, "_MOST_BYTE_PER_S", np.inf)
 
 
 def trained(jobs):
@@ -269,6 +270,23 @@ def test_what_is_stored_more_slowly_than_computed_is_computed(
     assert origins(store, *probes, probes[0]) == ["computed"] * 9
 
     store.results([[job] for job in JOBS[:9]], lambda jobs: passes(seconds, trained(jobs)))
+
+    assert origins(store, JOBS[0], JOBS[8]) == (["found"] if is_kept else ["computed"]) * 2
+
+
+@pytest.mark.parametrize(("seconds", "is_kept"), [(0.9, False), (1.1, True)])
+def test_a_second_of_computing_is_worth_so_many_bytes(tmp_path, monkeypatch, seconds, is_kept):
+    """An entry counts 64 KiB at least; the clock moves in computations alone."""
+    now_s = [0.0]
+
+    def compute(jobs):
+        now_s[0] += seconds
+        return trained(jobs)
+
+    monkeypatch.setattr(results_store, "_MOST_BYTE_PER_S", 2**16)
+    monkeypatch.setattr("fleetsim.training.results_store.time.perf_counter", lambda: now_s[0])
+    store = ResultsStore(tmp_path, "context")
+    store.results([[job] for job in JOBS[:9]], compute)
 
     assert origins(store, JOBS[0], JOBS[8]) == (["found"] if is_kept else ["computed"]) * 2
 
