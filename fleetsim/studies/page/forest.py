@@ -30,6 +30,8 @@ _TICKS = (
     (1.0, (0.9, 0.95, 1.0, 1.05, 1.1)),
 )
 """Ticks of an axis by the least ratio at its end."""
+_MOST_BESIDE = 3
+"""Panels of a figure beside each other; six would be wider than a page of a paper."""
 _WIDTH, _PADDING = 132.0, 6.0
 """Pixels of a cell on the page, and of its margins."""
 
@@ -125,11 +127,15 @@ def _ends(rows: pd.DataFrame) -> tuple[float, float]:
 
 @style.house_style()
 def draw(chart: Forest) -> Figure:
-    """Draw a figure of one column of a paper for each two targets and metrics."""
-    num_rows, num_columns = len(chart.rows), len(chart.columns)
-    figure = style.new_figure(1.3 + 1.15 * num_columns, 0.9 + 0.2 * num_rows)
-    every = np.atleast_1d(figure.subplots(1, num_columns, sharex=True, sharey=True))
-    for number, (axes, (target, metric)) in enumerate(zip(every, chart.columns, strict=True)):
+    """Draw a panel for each target and metric, three beside each other."""
+    num_rows, num_panels = len(chart.rows), len(chart.columns)
+    num_lines, num_beside = -(-num_panels // _MOST_BESIDE), min(num_panels, _MOST_BESIDE)
+    figure = style.new_figure(1.3 + 1.15 * num_beside, 0.3 + num_lines * (0.6 + 0.2 * num_rows))
+    grid = figure.subplots(num_lines, num_beside, sharex=True, sharey=True, squeeze=False)
+    for axes in grid.flat[num_panels:]:
+        axes.set_visible(False)
+    panels = zip(grid.flat, chart.columns, strict=False)
+    for number, (axes, (target, metric)) in enumerate(panels):
         axes.axvline(1.0, color="#555555", linewidth=0.8)
         for place, (_, cells) in enumerate(chart.rows):
             cell = cells[number]
@@ -153,8 +159,8 @@ def draw(chart: Forest) -> Figure:
         axes.set_title(f"{metric}\nto {target}", fontsize=8)
         axes.tick_params(labelsize=8)
     names = [units.shortened(arm, 24) for arm, _ in chart.rows]
-    every[0].set_yticks(range(num_rows), names)
-    every[0].set_ylim(num_rows - 0.5, -0.5)
+    grid[0, 0].set_yticks(range(num_rows), names)
+    grid[0, 0].set_ylim(num_rows - 0.5, -0.5)
     of = "the best" if chart.baseline is None else units.shortened(chart.baseline, 24)
     figure.supxlabel(f"cost over that of {of} (95 % interval, logarithmic)", fontsize=8)
     return figure
