@@ -122,10 +122,12 @@ def test_bands_are_divided_max_min_fair(flows, way, server):
     most = np.array([part[cell == c].max(initial=0.0) for c in range(3)])
     assert (rate <= demand * (1 + 1e-9)).all()
     assert (used[:2] <= 1 + 1e-6).all()
-    assert rate.sum() <= server * (1 + 1e-9)
+    # Parts of a band are found to 1e-9, and the level to 1e-12 of the fastest rate.
+    server_slack = 1e-8 * server + 1e-12 * len(flows) * demand.max()
+    assert rate.sum() <= server + server_slack
     is_held = rate >= demand * (1 - 1e-9)
     is_held |= (cell < 2) & (used[cell] >= 1 - 1e-6) & (part >= most[cell] * (1 - 1e-6))
-    is_held |= (rate.sum() >= server * (1 - 1e-9)) & (rate >= rate.max() * (1 - 1e-9))
+    is_held |= (rate.sum() >= server - server_slack) & (rate >= rate.max() * (1 - 1e-9))
     assert is_held.all()
 
 
