@@ -50,10 +50,12 @@ def test_every_parameter_has_its_help_and_every_row_of_the_table_its_parameter()
         command: Any = get_command(app)
         for name in path:
             command = command.commands[name]
-        assert [each.name for each in command.params if not each.help] == []
-        for name in (each.name.strip("_") for each in command.params):
-            owners = (" ".join(path), path[0], "shared")
-            used |= {next(((at, name) for at in owners if name in tables.get(at, ())), None)}
+        for each in command.params:
+            name, owners = each.name.strip("_"), (" ".join(path), path[0], "shared")
+            row = next(((at, name) for at in owners if name in tables.get(at, ())), None)
+            used |= {row}
+            # An older Typer with a newer Click has no help at its arguments.
+            assert each.help or (row is not None and tables[row[0]][name]["help"]), each.name
 
     assert {(at, name) for at, rows in tables.items() for name in rows} == used - {None}
 
