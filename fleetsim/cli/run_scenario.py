@@ -106,6 +106,7 @@ def retime(
     It says from which round on other clients train. Before it, training is found in the results
     cache, which is the one beside the run unless given.
     """
+    from fleetsim.record.measures.selection_measures import first_other_round
     from fleetsim.record.run_folder import SCENARIO
     from fleetsim.record.saved_run import open_run
     from fleetsim.training.prepared_task import UNTRAINED
@@ -132,7 +133,8 @@ def retime(
         workers=workers,
         results_cache=results_cache or home / "results-cache",
     )
-    number, num_rounds = before.first_other_round(done), min(len(before.rounds), len(done.rounds))
+    num_rounds = min(len(before.rounds), len(done.rounds))
+    number = first_other_round(before.recorded_tasks, done.recorded_tasks, num_rounds)
     finish(
         done,
         writes_report=not no_report,

@@ -82,23 +82,6 @@ class Run:
         """Tasks of the recorded rounds, without those of a round that was cut off."""
         return self.tasks[self.tasks["round"].isin(self.rounds["round"])]
 
-    def first_other_round(self, other: Run) -> int | None:
-        """Return the first round in which not the same clients train and deliver.
-
-        None: there is none among the rounds that both runs have.
-        """
-        columns = ["round", "client", "purpose", "outcome"]
-        mine, theirs = (
-            set(
-                run.recorded_tasks[columns]
-                .assign(outcome=run.recorded_tasks["outcome"] == Outcome.DELIVERED)
-                .itertuples(index=False, name=None)
-            )
-            for run in (self, other)
-        )
-        num_rounds = min(len(self.rounds), len(other.rounds))
-        return min((row[0] for row in mine ^ theirs if row[0] <= num_rounds), default=None)
-
     def rounds_to_accuracy(self, target: float) -> int | None:
         """Return the first round that reached an accuracy (a fraction); None if none did."""
         return cost_to_target.rounds_to_accuracy(self.rounds, target)

@@ -79,7 +79,8 @@ class Pool:
             # Each begins with the heaviest of its share; who gets free first takes the next.
             rest = sorted((c for share in own for c in share[1:]), key=lambda c: -loads[c])
             shared = rest[-MOST_SHARED:]
-            own = [[c for c in share if c not in set(shared)] for share in own]
+            is_shared = set(shared)
+            own = [[c for c in share if c not in is_shared] for share in own]
         for_all = [of_chunks[c] for c in shared]
         here, *theirs = [Calls("compute", [of_chunks[c] for c in each], for_all) for each in own]
         self._request(theirs)

@@ -14,6 +14,7 @@ import torch
 import fleetsim
 from fleetsim.contracts import Evaluation, Job, JobResult, Work, WorkKind
 from fleetsim.errors import DataError
+from fleetsim.record.measures.selection_measures import first_other_round
 from fleetsim.training import results_store
 from fleetsim.training.results_store import ResultsStore, decoded, encoded
 
@@ -141,7 +142,9 @@ def test_arms_share_the_rounds_before_their_choices_differ(run, tmp_path):
 
     assert run("other", selector=Ends(switches=True))[:2] == (alone, 2)
     one, other = (fleetsim.open_run(tmp_path / name) for name in ("one", "other"))
-    assert (one.first_other_round(other), one.first_other_round(one)) == (3, None)
+    tasks, num_rounds = one.recorded_tasks, len(one.rounds)
+    assert first_other_round(tasks, other.recorded_tasks, num_rounds) == 3
+    assert first_other_round(tasks, tasks, num_rounds) is None
 
 
 def test_code_of_the_users_own_is_computed_in_every_run(run, tmp_path):

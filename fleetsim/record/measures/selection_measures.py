@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from pydantic import FiniteFloat, TypeAdapter, ValidationError
 
-from fleetsim.contracts import FloatArray, IntArray
+from fleetsim.contracts import FloatArray, IntArray, Outcome
 from fleetsim.counts import ceil_product
 from fleetsim.errors import DataError
 
@@ -273,3 +273,20 @@ def _numbers(text: str, place: str) -> list[tuple[str, int, float]]:
         for name, value in sorted(numbers.items())
         for step, each in enumerate(value if isinstance(value, list) else [value])
     ]
+
+
+def first_other_round(one: pd.DataFrame, other: pd.DataFrame, num_rounds: int) -> int | None:
+    """Return the first round in which not the same clients train and deliver in tasks of two runs.
+
+    None: there is none up to `num_rounds`.
+    """
+    columns = ["round", "client", "purpose", "outcome"]
+    mine, theirs = (
+        set(
+            tasks[columns]
+            .assign(outcome=tasks["outcome"] == Outcome.DELIVERED)
+            .itertuples(index=False, name=None)
+        )
+        for tasks in (one, other)
+    )
+    return min((row[0] for row in mine ^ theirs if row[0] <= num_rounds), default=None)

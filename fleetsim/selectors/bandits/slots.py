@@ -12,6 +12,7 @@ The paper leaves open which model a slot starts from:
   model of the run is older than L rounds.
 """
 
+from abc import ABC, abstractmethod
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -45,7 +46,7 @@ def ends_slot(round_: int, slot_rounds: int) -> bool:
     return round_ % slot_rounds == 0
 
 
-class SlotSelector(ConfiguredSelector[SettingsT]):
+class SlotSelector(ConfiguredSelector[SettingsT], ABC):
     """Base of bandits: the present slot with its clients, and means and plays of all arms [A].
 
     A subclass begins a slot in `_begin_slot`.
@@ -78,9 +79,9 @@ class SlotSelector(ConfiguredSelector[SettingsT]):
         """True if a new slot is to begin, also before the first."""
         return self._slot_num_left == 0
 
+    @abstractmethod
     def _begin_slot(self, view: RoundView) -> None:
         """Begin the next slot by `_play`."""
-        raise NotImplementedError
 
     def select(self, view: RoundView) -> IntArray | Cohort:
         """Return those of the slot's clients that are candidates, after the start of a slot."""

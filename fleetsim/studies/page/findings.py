@@ -97,7 +97,9 @@ def answers(tables: StudyTables, header: StudyHeader) -> list[str]:
     """Return the verdicts on the primary outcome in one sentence for each condition."""
     first, _ = groups(tables, header)
     lines = [f"{each.condition}: {each.summary}".removeprefix(": ") for each in first]
-    return lines[:_MOST_ANSWERS]
+    num_more = len(lines) - _MOST_ANSWERS
+    more = [f"... and {num_more} more verdicts"] if num_more > 0 else []
+    return [*lines[:_MOST_ANSWERS], *more]
 
 
 def _of_baseline(rows: pd.DataFrame, target: str, metric: str) -> str:
