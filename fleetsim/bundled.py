@@ -22,9 +22,11 @@ Kind = Literal[
     "prices",
     "measurements",
     "weights",
+    "docs",
+    "site",
 ]
 
-_SUFFIX: dict[str, str] = {"traces": "", "weights": ".safetensors"}
+_SUFFIX: dict[str, str] = {"traces": "", "weights": ".safetensors", "docs": ".md"}
 """Suffix of a bundled file; .yaml unless given. Traces are folders."""
 
 

@@ -98,7 +98,7 @@ def calibrate(
     data["notes"] = " ".join(f"{line}." for line in lines)
     text = (
         f"# Written by `fleetsim device calibrate`: figures measured on this device, all others of"
-        f" {like}.\n# `notes` has the residuals. How to read this file: docs/devices.md.\n"
+        f" {like}.\n# `notes` has the residuals. How to read this file: `fleetsim docs devices`.\n"
     ) + dump(data)
     _require_valid(text, dest)
     atomic_files.make_folder(dest.parent, hint=_HINT)

@@ -17,6 +17,7 @@ and `fleetsim list` do not wait for them.
 - `options`: Arguments and options of the verbs.
 - `terminal`: Consoles, results as text and JSON, messages on stderr.
 - `explain_keys`: The verb `explain`: what a key of a scenario, a study or a search means.
+- `read_docs`: The verb `docs`: sections of the documentation that lie in the installed copy.
 - `optimize_study`: The verb `study optimize`: a search over keys of a scenario, and its page.
 """
 

@@ -16,6 +16,7 @@ from fleetsim.cli.explain_keys import explain
 from fleetsim.cli.list_names import fetch, list_, schema, show
 from fleetsim.cli.optimize_study import optimize
 from fleetsim.cli.options import Verb, declared
+from fleetsim.cli.read_docs import docs
 from fleetsim.cli.report_runs import compare, report, timeline
 from fleetsim.cli.run_scenario import retime, run, run_app
 from fleetsim.cli.terminal import ended, note, output
@@ -138,6 +139,7 @@ _VERBS: tuple[tuple[typer.Typer, str, Verb, str], ...] = (
     (app, "timeline", timeline, "runs/oort --rounds 1:20"),
     (app, "list", list_, "devices"),
     (app, "explain", explain, "server.deadline_s"),
+    (app, "docs", docs, "over-commit"),
     (app, "schema", schema, "study > fleetsim-study.schema.json"),
     (app, "show", show, "selector oort"),
     (app, "copy", copy, "scenario quickstart my-scenario.yaml"),

@@ -95,9 +95,9 @@ def schema_of(file: FileKind, plugin: list[str] | None) -> dict[str, Any]:
 
 
 def page_of(key: str) -> str:
-    """Return the path of the page of docs/ about a key of scenarios."""
+    """Return the page about a key of scenarios, as `fleetsim docs` names it."""
     starts = {".".join(key.split(".")[:length]) for length in range(key.count(".") + 2)}
-    return next(f"docs/{page}.md" for page, keys in _PAGES.items() if starts.intersection(keys))
+    return next(page for page, keys in _PAGES.items() if starts.intersection(keys))
 
 
 def _text(key: ExplainedKey, page: str | None) -> list[str]:
@@ -108,7 +108,7 @@ def _text(key: ExplainedKey, page: str | None) -> list[str]:
         "range": key.range,
         "default": "none, it is required" if key.default is None else key.default,
         "no effect": key.no_effect and f"if {key.no_effect}",
-        "page": page,
+        "page": page and f"fleetsim docs {page}",
     }
     shown = {name: text for name, text in facts.items() if text}
     words = textwrap.wrap(key.description, _WIDTH)

@@ -119,7 +119,7 @@ class PluginKind(ABC):
     """Words that `kind` may have without a plug-in."""
     settings_base: ClassVar[type[Settings]]
     """Base of the settings that stand at `key_path`."""
-    page: ClassVar[str] = "docs/plugins.md"
+    page: ClassVar[str] = "`fleetsim docs plugins`"
     """Page with an example."""
     takes_classes: ClassVar[bool] = True
     """True: Python may give a class, from which every run makes a new object."""

@@ -51,7 +51,7 @@ BROKEN = {
             splits(lambda *num: np.array_split(np.random.default_rng().permutation(num[0]),
             num[1]))),
         "TakesOwners": (
-            "cannot be called as split(labels, num_clients, generator); docs/plugins.md",
+            "cannot be called as split(labels, num_clients, generator); `fleetsim docs plugins`",
             {"split": lambda self, labels, owners, num, generator: []},
         ),
     },

@@ -158,7 +158,7 @@ REFUSED = {
         "class Mine:\n    select = 0\n    def __init__(self, x): pass",
         "Mine() fails: TypeError: "),
     **{f"no {name}": ("mine:Mine", HEALTHY.replace(f"def {name}(", f"def {name}_(", 1),
-        f"is no selector, it lacks {name}; docs/selectors.md") for name in SIX},
+        f"is no selector, it lacks {name}; `fleetsim docs selectors`") for name in SIX},
     "state of something": ("mine:Mine", HEALTHY.replace("state(self)", "state(self, given)"),
         "cannot be called as state()"),
     "settings of no kind": ("mine:Mine", OWN.format(base="Settings", kind="alpha: float = 1.0"),

@@ -56,7 +56,7 @@ class PhiFile(Settings):
         if isinstance(data, dict) and "tiny" in data:
             message = (
                 "small networks have no rate of their own any more; leave it out and give"
-                " compute.layer_s, the overhead of a layer (docs/devices.md)"
+                " compute.layer_s, the overhead of a layer (`fleetsim docs devices`)"
             )
             raise at(("tiny",), message)
         return data

@@ -39,7 +39,7 @@ class ClientTrainingPlugins(PluginKind):
     marks = frozenset({"train_client"})
     bundled = kinds_of(AlgorithmSettings)
     settings_base = ClientTrainingPluginSettings
-    page = "docs/models/own-training.md"
+    page = "`fleetsim docs models/own-training`"
 
     @classmethod
     def fault(cls, made: object) -> str | None:

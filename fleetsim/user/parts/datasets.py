@@ -147,7 +147,7 @@ class DatasetPlugins(PluginKind):
     marks = frozenset({"load"})
     bundled = kinds_of(DatasetSettings) | {"blank"}
     settings_base = DatasetPluginSettings
-    page = "docs/own-data.md"
+    page = "`fleetsim docs own-data`"
     takes_functions = True
     # Data are never changed, and read once.
     copies_objects = False

@@ -25,7 +25,7 @@ class TrackerPlugins(PluginKind):
     marks = frozenset({"begin", "end"})
     bundled = NAMED
     settings_base = Settings
-    page = "docs/trackers.md"
+    page = "`fleetsim docs trackers`"
     copies_objects = False
 
     @classmethod

@@ -51,7 +51,7 @@ _ARRAYS = ("x", "y", "user", "t", "feature_names", "class_names")
 class ExtraSensorySettings(DatasetKind):
     """ExtraSensory: activities of people by 52 features of phone sensors (Vaizman 2017)."""
 
-    how_to_get: ClassVar[str] = "by hand, see docs/data.md"
+    how_to_get: ClassVar[str] = "by hand, see `fleetsim docs data`"
 
     kind: Literal["extrasensory-har"] = "extrasensory-har"
     folder: str | None = None

@@ -52,7 +52,7 @@ class CelebASettings(DatasetKind):
     """CelebA: faces by person, smiling or not (Liu et al. 2015; LEAF's task)."""
 
     published: ClassVar[tuple[RemoteSet, ...]] = (SETS["celeba"],)
-    how_to_get: ClassVar[str] = "by hand, see docs/data.md"
+    how_to_get: ClassVar[str] = "by hand, see `fleetsim docs data`"
     labels: ClassVar[int | None] = 2
 
     kind: Literal["celeba"] = "celeba"
