@@ -10,6 +10,7 @@ from types import ModuleType
 
 import pytest
 
+from fleetsim.scenario import load
 from tests.documented_names import unknown_names
 
 ROOT = Path(__file__).parents[1]
@@ -95,6 +96,15 @@ def written(text: str) -> Iterator[str]:
             yield from re.findall(r"fleetsim run .*--out ([^\s;]+)", unrolled(block))
         elif language == "python":
             yield from re.findall(r"""\brun\(.*out="([^"]+)\"""", block)
+
+
+def test_the_scenario_of_the_readme_is_valid(tmp_path):
+    text = (ROOT / "README.md").read_text("utf-8")
+    [scenario] = [block for language, block in BLOCK.findall(text) if language == "yaml"]
+    file = tmp_path / "my-fleet.yaml"
+    file.write_text(scenario, "utf-8")
+
+    assert load(file).fleet.size == 50
 
 
 OTHER_PAGES = {

@@ -16,7 +16,7 @@ _MOST_OTHERS = 12
 _LAST = "decisions/"
 """Pages that are not listed, and found after all others."""
 _TITLE, _NAME, _TEXT = 3.0, 1.0, 2.0
-"""Largest weight of a word in the heading, in the name of the page and in the text."""
+"""Largest score of a word by its place: the heading, the name of the page, the text."""
 _USUAL_LENGTH = 1500
 """Characters of a text in which one occurrence of a word counts half of `_TEXT`."""
 
