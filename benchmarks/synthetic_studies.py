@@ -2,7 +2,7 @@
 
     python -m benchmarks.synthetic_studies
 
-Prints the tables of docs/statistics.md, section "Measured". The costs of a study are log-normal:
+Prints the tables of docs/evidence/statistics.md. The costs of a study are log-normal:
 ln cost = effect of the arm + effect of the world (shared by all arms of a seed) + noise. With
 censoring, all runs end at one cost, which a share of the runs of baseline and arm exceeds.
 """

@@ -107,6 +107,26 @@ def test_the_scenario_of_the_readme_is_valid(tmp_path):
     assert load(file).fleet.size == 50
 
 
+OTHER_PAGES = {
+    *("architecture", "benchmarks", "index", "papers", "selectors", "studies-on-clusters"),
+    "validation",
+}
+"""Pages for developers, pages that commands write, and pages still to be rewritten."""
+USER_PAGES = [
+    page
+    for page in [*(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "evidence").glob("*.md")]
+    if page.stem not in OTHER_PAGES
+]
+
+
+def test_a_page_begins_with_its_reader_and_what_it_is_for():
+    begin = re.compile(r"# .+\n\n?For [^\n]+ After this page you ")
+    faults = [page.name for page in USER_PAGES if not begin.match(page.read_text("utf-8"))]
+
+    assert len(USER_PAGES) >= 18
+    assert faults == []
+
+
 def test_no_two_commands_write_into_one_run_folder():
     folders = Counter(folder for page in PAGES for folder in written(page.read_text("utf-8")))
 

@@ -1,4 +1,4 @@
-"""Claims of docs/statistics.md on synthetic studies, whose truth is known."""
+"""Claims of docs/evidence/statistics.md on synthetic studies, whose truth is known."""
 
 import math
 
