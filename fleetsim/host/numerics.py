@@ -1,6 +1,6 @@
 """Numerical modes: as fast as the processor allows, or equal results on all x86-64-v3 processors.
 
-docs/models/learning.md describes them. `portable` works by environment variables that libraries
+docs/develop/kernels.md describes them. `portable` works by environment variables that libraries
 read when they are loaded, so none is imported here.
 
 Sources: intel.com, oneMKL developer guide, "Conditional Numerical Reproducibility" (COMPATIBLE is

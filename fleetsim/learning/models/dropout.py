@@ -3,7 +3,7 @@
 `Dropout` is that of fleetsim's own networks; torch's own layers draw from the global generator,
 which a kernel sets to the address of the job. In an SGD step each unit is left out with chance p
 and the others are scaled by 1 / (1 - p). Evaluation, and gradients for a selector, use the whole
-network. Source: docs/models/learning.md.
+network. Source: docs/models/models.md.
 """
 
 from collections.abc import Iterator
