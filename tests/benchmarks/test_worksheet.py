@@ -90,21 +90,6 @@ def test_every_client_is_exported_with_the_samples_that_fleetsim_assigns_to_it(t
         np.testing.assert_array_equal(labels, dataset.train_labels[rows])
 
 
-def test_untrained_network_guesses_about_as_fleetsims_does(tmp_path):
-    scenario, folder = digits(tmp_path)
-    sheet = worksheet(folder)
-    module = build_model(
-        scenario.task.model, input_shape=(1, 8, 8), num_classes=10, seed=scenario.seed
-    )
-    labels = torch.from_numpy(np.load(folder / "test_labels.npy"))
-    with torch.no_grad():
-        guesses = module(torch.from_numpy(np.load(folder / "test_inputs.npy"))).argmax(dim=1)
-
-    assert sheet.accuracy(sheet.network()) == pytest.approx(
-        float((guesses == labels).double().mean())
-    )
-
-
 @pytest.mark.parametrize(
     ("name", "changes"),
     [

@@ -30,11 +30,3 @@ def test_two_slots_by_hand():
     assert means == pytest.approx([0.7, 0.5, 0.4, 0.5])
     assert plays.tolist() == [2, 1, 1, 2]
     assert third == pytest.approx([1.195576, 1.249074, 0.949074, 0.995576], abs=1e-6)
-
-
-def test_with_beliefs_as_printed_the_order_is_that_of_the_opinions_alone():
-    means, plays = started(0.3, 0.9, 0.6)
-    values = client_index(means, plays, np.full(3, 0.5), 2)
-
-    # All have b/N = 1/6 and .01 sqrt(ln 2) = .008326 on top.
-    assert values - means == pytest.approx(np.full(3, 1 / 6 + 0.008326), abs=1e-6)

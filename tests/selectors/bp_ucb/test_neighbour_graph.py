@@ -94,14 +94,6 @@ def test_blocks_of_rows_change_nothing(monkeypatch):
     assert farthest_m(position_m) == farthest
 
 
-def test_the_graph_can_be_drawn_and_analysed():
-    graph = client_graph(line_m(0, 3, 5))
-
-    assert nx.get_node_attributes(graph, "position_m") == {0: (0, 0), 1: (3, 0), 2: (5, 0)}
-    assert nx.shortest_path_length(graph, 0, 2, weight="distance_m") == 5.0
-    assert nx.adjacency_matrix(graph).sum() == 6
-
-
 def test_distances_by_hand():
     places_m = np.array([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]])
 
@@ -109,21 +101,6 @@ def test_distances_by_hand():
     assert farthest_m(places_m) == 5.0
     assert farthest_m(np.zeros((1, 2))) == 0.0
     assert farthest_m(np.zeros((0, 2))) == 0.0
-
-
-@settings(max_examples=30)
-@given(st.integers(0, 1000), st.integers(1, 12), st.sampled_from(KINDS))
-def test_a_flood_step_by_step_reaches_all_clients(seed, num, kind):
-    graph = client_graph(np.random.default_rng(seed).uniform(0.0, 1e3, (num, 2)), kind)
-    heard = {n: {n} for n in graph}
-    news = {n: {n} for n in graph}
-    while any(news.values()):
-        told = {n: set().union(*(news[m] for m in graph[n])) - heard[n] for n in graph}
-        for n in graph:
-            heard[n] |= told[n]
-        news = told
-
-    assert all(heard[n] == set(graph) for n in graph)
 
 
 def test_bad_arguments_are_refused():

@@ -3,22 +3,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fleetsim import rng
-from fleetsim.selectors.fedcor.correlation_fit import initial_points, log_likelihood, patterns
+from fleetsim.selectors.fedcor.correlation_fit import log_likelihood, patterns
 from fleetsim.selectors.fedcor.equations import (
     choose,
     conditioned,
     covariance,
-    scores,
 )
+from tests.selectors.fedcor.test_correlation_fit import made
 
 SIGMA = np.array([[4.0, 2.0, 0.0], [2.0, 4.0, 1.0], [0.0, 1.0, 1.0]])
 SHARES = np.array([0.5, 0.25, 0.25])
 EVERYBODY = np.array([0, 1, 2])
-
-
-def made(seed: int, dimension: int, num: int) -> np.ndarray:
-    return initial_points(rng.stream(seed, "points").standard_normal((dimension, num)))
 
 
 def conditional(sigma: np.ndarray, known: list[int]) -> np.ndarray:
@@ -28,21 +23,6 @@ def conditional(sigma: np.ndarray, known: list[int]) -> np.ndarray:
     cross = sigma[:, known]
     posterior: np.ndarray = sigma - cross @ np.linalg.inv(sigma[np.ix_(known, known)]) @ cross.T
     return posterior
-
-
-def test_covariance_is_the_kernel_and_the_noise():
-    # x_0 = (1, 0), x_1 = (2, 1): products 1, 2, 5; sigma_n^2 = 0.25 on the diagonal.
-    points = np.array([[1.0, 2.0], [0.0, 1.0]])
-
-    assert covariance(points, 0.5).tolist() == [[1.25, 2.0], [2.0, 5.25]]
-
-
-def test_scores_by_hand():
-    # s_0 = (4*.5 + 2*.25 + 0*.25) / 2 = 1.25, s_1 = (2*.5 + 4*.25 + 1*.25) / 2 = 1.125,
-    # s_2 = (0*.5 + 1*.25 + 1*.25) / 1 = .5; alpha halves the first.
-    values = scores(SIGMA, np.array([0.5, 1.0, 1.0]), SHARES, np.ones(3, dtype=np.bool_))
-
-    assert values.tolist() == [0.625, 1.125, 0.5]
 
 
 def test_a_choice_by_hand():
@@ -55,13 +35,6 @@ def test_a_choice_by_hand():
     assert choose(SIGMA, np.ones(3), SHARES, EVERYBODY, 2, keys).tolist() == [0, 1]
     tired = np.array([1.0, 0.8, 1.0])
     assert choose(SIGMA, tired, SHARES, EVERYBODY, 2, keys).tolist() == [0, 2]
-
-
-def test_a_known_client_varies_no_more():
-    posterior = conditioned(SIGMA, 0)
-
-    assert posterior.tolist() == [[0.0, 0.0, 0.0], [0.0, 3.0, 1.0], [0.0, 1.0, 1.0]]
-    assert SIGMA[0, 0] == 4.0
 
 
 @settings(max_examples=50)

@@ -7,16 +7,11 @@ from fleetsim.contracts import FloatArray
 from fleetsim.selectors.fedgra.equations import (
     HIGHER_IS_BETTER,
     choose,
-    entropies,
-    entropy_weights,
     fairness_after,
     free_capacity,
     grades,
     grey_relational_grades,
-    loss_metric,
     mapped,
-    mean_normalised,
-    relational_coefficients,
     smoothed,
 )
 
@@ -35,36 +30,6 @@ def test_the_worst_client_is_mapped_to_zero():
     assert mapped(METRICS, DIRECTIONS).tolist() == [[0.5, 0.6], [0.25, 0.0], [0.0, 0.0]]
     # With max - min below: 2 and 3.
     assert mapped(METRICS, DIRECTIONS, "range").tolist() == [[1.0, 1.0], [0.5, 0.0], [0.0, 0.0]]
-
-
-def test_columns_are_divided_by_their_means():
-    # Means of (.5, .25, 0) and (.6, 0, 0): .25 and .2.
-    normalised = mean_normalised(np.array([[0.5, 0.6], [0.25, 0.0], [0.0, 0.0]]))
-
-    assert normalised == pytest.approx(np.array([[2.0, 3.0], [1.0, 0.0], [0.0, 0.0]]))
-
-
-def test_coefficients_fall_with_the_distance_from_the_best():
-    # Delta: 0, 1, 2 and 0, 3, 3; Delta_max 3, rho .5: 1.5 / (Delta + 1.5).
-    normalised = np.array([[2.0, 3.0], [1.0, 0.0], [0.0, 0.0]])
-    expected = [[1.0, 1.0], [0.6, 1 / 3], [3 / 7, 1 / 3]]
-
-    assert relational_coefficients(normalised) == pytest.approx(np.array(expected))
-
-
-def test_entropy_is_low_where_few_clients_stand_out():
-    # Shares 2/3, 1/3, 0: E = (ln 3 - 2/3 ln 2) / ln 3 = 1 - 2/3 * .6309298 = .5793801.
-    # Shares 1, 0, 0: E = 0.
-    entropy = entropies(np.array([[2.0, 3.0], [1.0, 0.0], [0.0, 0.0]]))
-
-    assert entropy == pytest.approx([0.5793801, 0.0], abs=1e-7)
-
-
-def test_weights_are_the_shares_of_information():
-    # 1 - E = .4206199 and 1, sum 1.4206199: .2960819 and .7039181.
-    weights = entropy_weights(np.array([0.5793801, 0.0]))
-
-    assert weights == pytest.approx([0.2960819, 0.7039181], abs=1e-7)
 
 
 def test_grades_multiply_by_the_weights_or_as_printed_divide():
@@ -140,29 +105,6 @@ def test_smoothing_begins_with_the_first_value():
     assert average == pytest.approx([11.0, 10.0])
 
 
-def test_the_loss_metric_is_the_length_of_the_losses():
-    assert loss_metric(np.array([[3.0, 4.0], [0.5, 0.0]])).tolist() == [5.0, 0.5]
-
-
-def test_fairness_grows_until_selection():
-    # b = 3, f = 1. Client 0 was selected; 1 goes from 1 to 2; 2 from 2 to 3 = b: forced.
-    after, is_forced = fairness_after(
-        np.array([2.0, 1.0, 2.0]), np.array([True, False, False]), bound=3.0
-    )
-
-    assert after.tolist() == [1.0, 2.0, 3.0]
-    assert is_forced.tolist() == [False, False, True]
-
-
-def test_printed_fairness_begins_anew_when_a_client_is_marked():
-    after, is_forced = fairness_after(
-        np.array([2.0, 2.0]), np.array([True, False]), bound=3.0, reset="marking"
-    )
-
-    assert after.tolist() == [1.0, 1.0]
-    assert is_forced.tolist() == [False, True]
-
-
 def test_no_client_is_forced_before_the_sixth_selection():
     # N = 50, n = 10, b = 6, f = 1 (table IV): unselected clients have F = 2, 3, 4, 5, 6 after
     # selections 1 to 5. The same ten lead in grades, so the other forty mature together.
@@ -190,14 +132,3 @@ def test_forced_clients_go_first_by_fairness_then_grade():
     )
 
     assert positions.tolist() == [3, 1, 0, 4]
-
-
-def test_capped_and_printed_overflow():
-    # Four forced of five, three wanted. Capped: the three fairest. Printed: all four, and 3 - 1
-    # others by grade, of whom there is one.
-    grade = np.array([0.1, 0.2, 0.3, 0.4, 0.5])
-    fairness = np.array([9.0, 8.0, 7.0, 6.0, 1.0])
-    is_forced, keys = fairness > 1.0, np.zeros(5)
-
-    assert choose(grade, fairness, is_forced, 3, keys).tolist() == [0, 1, 2]
-    assert choose(grade, fairness, is_forced, 3, keys, "printed").tolist() == [0, 1, 2, 3, 4]

@@ -33,11 +33,6 @@ def test_the_vector_is_the_sum_of_the_local_gradients():
     assert client_vector(base, local, 0.5, "delta").tolist() == [2.0, -1.0]
 
 
-def test_the_direction_is_the_mean_vector():
-    # The sum is (0, 9), of three.
-    assert direction(VECTORS).tolist() == [0.0, 3.0]
-
-
 def test_the_projection_keeps_the_length_of_the_vector():
     # G = (0, 3): 4 * 3 / 3, 5 * 3 / 3, 0. A cosine would be 4/5, 1, 0.
     assert gradient_projection(VECTORS, np.array([0.0, 3.0])).tolist() == [4.0, 5.0, 0.0]
@@ -57,13 +52,6 @@ def test_single_precision_vectors_are_multiplied_in_double_precision():
     assert gradient_projection([vector], np.ones(2))[0] == pytest.approx(
         (2.0**24 + 1.0) / math.sqrt(2.0), rel=1e-14
     )
-
-
-def test_shares_are_proportional_to_the_exponentials():
-    # exp of ln 1, ln 2, ln 5: 1, 2, 5 of 8.
-    shares = normalised(np.log([1.0, 2.0, 5.0]))
-
-    assert shares == pytest.approx([0.125, 0.25, 0.625])
 
 
 def test_one_client_has_the_whole_share_and_strangers_none():
@@ -112,23 +100,6 @@ def test_per_round_all_clients_gather_rewards_per_pull_only_who_took_part():
     assert [column.tolist() for column in per_round] == [[1.5, 1.25, 0.0], [3, 3, 0]]
     assert [column.tolist() for column in per_pull] == [[1.5, 1.0, 0.0], [3, 2, 0]]
     assert before[0].tolist() == [1.0, 1.0, 0.0]
-
-
-def test_exploration_grows_with_the_rounds():
-    # rho t / T: 2 * 10 / 40.
-    assert exploration_weight(10, 40, 2.0) == 0.5
-    assert exploration_weight(40, 40) == 1.0
-
-
-def test_the_confidence_bound_of_two_clients():
-    # n = 1 + 3 = 4: sqrt(2 ln 4 / 1) = 1.6651092, sqrt(2 ln 4 / 3) = .9613513; alpha = .5
-    # The means .5/2 and .25/2, plus .8325546 and .4806756.
-    pulls = np.array([1, 3])
-    bound = confidence_bound(
-        np.array([0.5, 0.25]), np.array([2, 2]), pulls, 0.5, num_plays(pulls, 2)
-    )
-
-    assert bound == pytest.approx([1.0825546, 0.6056756], abs=1e-7)
 
 
 def test_a_stranger_goes_before_all_clients():

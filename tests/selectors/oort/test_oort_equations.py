@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetsim.selectors.oort.equations import (
-    clipped,
     cut_off_pool,
     duration_at,
     exploration_pool,
@@ -16,7 +15,6 @@ from fleetsim.selectors.oort.equations import (
     scaled,
     statistical_utility,
     system_penalty,
-    temporal_bonus,
     utility,
 )
 
@@ -63,11 +61,6 @@ def test_only_clients_known_to_be_slower_than_preferred_are_penalised():
     assert system_penalty(array(1e6), 1.0, 0.0).tolist() == [1.0]
 
 
-def test_the_bonus_is_zero_in_round_one_and_greater_for_who_waits_longer():
-    assert temporal_bonus(1, np.array([1])).tolist() == [0.0]
-    assert temporal_bonus(50, np.array([2]))[0] > temporal_bonus(50, np.array([49]))[0]
-
-
 def test_quotas_round_down_and_fill_in_for_each_other():
     assert num_exploited(10, 0.9, 50, 50) == 1  # 1 - 0.9 is a little less than 0.1 in binary
     assert num_exploited(13, 0.2, 50, 50) == 10  # floor(10.4)
@@ -75,13 +68,6 @@ def test_quotas_round_down_and_fill_in_for_each_other():
     assert num_exploited(10, 0.2, 4, 50) == 4  # only 4 to exploit
     assert num_exploited(10, 0.2, 4, 3) == 4  # 7 there in all
     assert num_exploited(10, 0.9, 0, 50) == 0  # the first round
-
-
-def test_clip_takes_the_value_at_the_rank():
-    # 1..40, fraction .95: 0-based rank 38, value 39.
-    assert clipped(np.arange(1.0, 41.0), 0.95).max() == 39.0
-    assert clipped(np.arange(1.0, 11.0), 0.95).max() == 10.0  # rank 9 of 10: none
-    assert clipped(np.empty(0), 0.95).size == 0
 
 
 @given(UTILITIES, st.data(), st.floats(0.0, 1.0))

@@ -13,7 +13,6 @@ from fleetsim.selectors.tifl.equations import (
     draw_tier,
     latency_s,
     open_tiers,
-    tier_accuracies,
     tiers,
 )
 
@@ -122,19 +121,6 @@ def test_rounding_draws_no_tier_without_a_probability():
     assert draw_tier(np.array([0.1, 0.7, 0.0]), np.full(3, True), last) == 1
     # .9 of the smallest number rounds to that number, the end of the last tier.
     assert draw_tier(np.array([5e-324, 0.0]), np.full(2, True), 0.9) == 0
-
-
-def test_the_accuracy_of_a_tier_is_that_on_all_its_samples():
-    # Tier 0: (.5 * 10 + .9 * 30) / 40 = .8; tier 1: one of two answered; tier 2: none did.
-    accuracy = tier_accuracies(
-        np.array([0, 0, 1, 1, 2, DROPPED]),
-        3,
-        np.array([0.5, 0.9, 0.25, np.nan, np.nan, 0.0]),
-        np.array([10, 30, 7, 5, 5, 5]),
-    )
-
-    assert accuracy[:2] == pytest.approx([0.8, 0.25])
-    assert math.isnan(accuracy[2])
 
 
 def test_the_worse_a_tier_the_more_probable_it_becomes():
