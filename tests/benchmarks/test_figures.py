@@ -14,7 +14,8 @@ from benchmarks.figures import (
     seconds_per_round,
     simulator_cost,
 )
-from benchmarks.results import Result, Simulator
+from benchmarks.page import render
+from benchmarks.results import Result, Simulator, Store
 
 PEER = Result(
     work="w1",
@@ -75,8 +76,7 @@ def test_figures_span_the_repeats_and_keep_every_error_once():
 
     result = figures("flower", [PEER, slower, *failed])
 
-    assert result.round_s == Spread(3.0, 2.0, 4.0)
-    assert result.num_runs == 2
+    assert (result.round_s, result.num_runs) == (Spread(3.0, 2.0, 4.0), 2)
     assert result.errors == ("exit code 1: out of luck",)
     assert figures("flower", failed).round_s is None
     assert figures("flower", failed).memory_mib is None
@@ -94,7 +94,43 @@ def test_the_simulator_costs_what_is_neither_training_nor_evaluation():
     assert cost is not None
     assert cost.round_ms.median == pytest.approx(150.0)
     assert cost.share.median == pytest.approx(0.3 / 2.7)
-    assert cost.task_us.median == pytest.approx(15_000.0)
-    assert cost.num_tasks == 10.0
+    assert (cost.task_us.median, cost.num_tasks) == (pytest.approx(15_000.0), 10.0)
     assert cost.num_steps == 600.0
     assert simulator_cost([PEER]) is None
+
+
+SESSION = {
+    "machine": {"processor": "A CPU", "cores": "2"},
+    "versions": {"flower": {"flwr": "1.41.0", "torch": "2.13.0+cpu"}},
+    "peaks": [{"mm_1": 100.0, "mm_2": 8.0, "onednn_2": 16.0}, {"mm_1": 90.0}],
+}
+FAILED = Result("w1", "flgo", 1, 3, error="exit code 1: RuntimeError: no luck")
+W1 = [dataclasses.replace(OURS, accuracy=0.81), PEER, FAILED]
+
+
+def test_equal_work_is_checked_by_the_final_accuracy():
+    far = [dataclasses.replace(OURS, accuracy=0.9), PEER]
+
+    assert "within 0.02 of fleetsim's" in render(W1, SESSION)
+    assert "differs from fleetsim's by more than 0.02: Flower (-0.100)" in render(far, SESSION)
+
+
+def test_a_result_is_read_back_as_it_was_written_and_found_by_what_was_run(tmp_path):
+    store = Store(tmp_path)
+    store.keep(OURS)
+    store.keep(PEER)
+
+    assert store.all() == [OURS, PEER]
+    assert store.find("w1", "flower", 1, 4) == PEER
+    assert store.find("w1", "flower", 2, 4) is None
+    assert store.find("w1", "flower", 1, 20) is None
+
+
+def test_a_run_that_failed_is_kept_until_it_is_made_again(tmp_path):
+    store = Store(tmp_path)
+    store.keep(Result("w1", "flower", 1, 4, error="no"))
+
+    assert store.find("w1", "flower", 1, 4) is None
+    assert [result.error for result in store.all()] == ["no"]
+    store.keep(PEER)
+    assert store.all() == [PEER]

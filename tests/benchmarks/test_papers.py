@@ -90,12 +90,10 @@ def test_measures_of_a_run_by_hand() -> None:
 
     values = {name: measure.of(run) for name, measure in MEASURES.items()}
 
-    assert values["final"] == pytest.approx(0.86)
-    assert values["deviation"] == pytest.approx(0.0)
+    assert (values["final"], values["deviation"]) == (pytest.approx(0.86), pytest.approx(0.0))
     assert values["best"] == values["final_slot"] == 0.86
     assert values["mean"] == pytest.approx((5 * 0.75 + 10 * 0.86) / 20)
-    assert values["waiting_s"] == 3.0
-    assert values["compute_waiting_s"] == 5.0
+    assert (values["waiting_s"], values["compute_waiting_s"]) == (3.0, 5.0)
     # Client 3 is probed in round 3, but trains in round 4.
     assert values["rounds_to_all_seen"] == 4
     # The mean at round 15 holds 5 rounds of .75 and 5 of .86.

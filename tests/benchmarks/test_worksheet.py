@@ -111,6 +111,5 @@ def test_the_work_of_a_peer_is_that_of_its_scenario(name, changes):
 def test_every_work_has_a_scenario_of_its_name_that_is_evaluated_at_the_end_only(one):
     scenario = scenario_of(one, [])
 
-    assert scenario.name == one.name
-    assert scenario.stop.rounds == one.rounds
+    assert (scenario.name, scenario.stop.rounds) == (one.name, one.rounds)
     assert scenario.evaluate.every_rounds > one.rounds

@@ -44,13 +44,6 @@ def test_figures_are_files_where_formats_are_asked_for(made, command):
     assert "12.3\xa0%" in (made.folder / "report.html").read_text()
 
 
-def test_an_unknown_format_is_one_line(made, command):
-    done = command("report", made.folder, "--format", "gif")
-
-    assert done.code == 2
-    assert "'gif' is not one of 'pdf', 'png', 'svg'" in done.err
-
-
 def called(*words: object):
     return CliRunner().invoke(app, ["timeline", *map(str, words)])
 
@@ -79,10 +72,3 @@ def test_an_unfinished_run_says_up_to_where_it_is_shown(tmp_path):
     result = called(tmp_path / "run")
 
     assert "the run is interrupted; its timeline ends with round 3, the last" in result.stderr
-
-
-def test_several_ranges_of_rounds_are_refused(tmp_path):
-    result = called(tmp_path, "--rounds", "1:2,4:5")
-
-    assert isinstance(result.exception, fleetsim.errors.ScenarioError)
-    assert str(result.exception) == "--rounds 1:2,4:5: is more than one range; write FIRST:LAST"

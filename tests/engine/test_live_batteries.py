@@ -82,7 +82,6 @@ def test_eligible_is_what_level_and_rule_say_at_every_moment(
 
 
 def test_a_phone_leaves_and_returns_at_the_moments_of_the_closed_forms(tiny):
-    # 1800 J at .5 W: 11 % (396 J) after 2808 s, empty after 3600 s. The charger comes at 5000 s:
     # 25 % (900 J) after 90 s at 10 W, and only then the phone is on, though 11 % came before.
     lossless = {"initial_fraction": [0.5, 0.5], "discharging": {"kind": "lossless"}}
     living(tiny, "0,1,0,1,0 5000,1,1,1,0", 100_000, **lossless)

@@ -14,13 +14,7 @@ from hypothesis import strategies as st
 from fleetsim.errors import DataError
 from fleetsim.fleet.traces.csv_table import read_csv_table
 from fleetsim.fleet.traces.usage.flash import read_flash
-from fleetsim.host.unpacking import (
-    LEAST_LIMIT_BYTE,
-    LIMIT_VARIABLE,
-    gunzip,
-    limit_byte,
-    unpacked,
-)
+from fleetsim.host.unpacking import LEAST_LIMIT_BYTE, LIMIT_VARIABLE, gunzip, limit_byte, unpacked
 from fleetsim.learning.data.formats.archives import read_tar
 from fleetsim.learning.data.formats.idx import read_idx
 from fleetsim.learning.data.published.extrasensory import read_person

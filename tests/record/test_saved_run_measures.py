@@ -166,7 +166,6 @@ def test_opinions_stand_with_the_round_that_was_judged(tmp_path):
     ]
     opinions = made(tmp_path / "run", rows).opinions()
 
-    assert opinions["round"].tolist() == [1, 1, 3]
-    assert opinions["client"].tolist() == [1, 3, 1]
+    assert (opinions["round"].tolist(), opinions["client"].tolist()) == ([1, 1, 3], [1, 3, 1])
     assert opinions["opinion"].tolist() == [0.75, 0.25, 0.5]
     assert opinions["belief"].tolist() == pytest.approx([0.875, np.nan, np.nan], nan_ok=True)

@@ -73,13 +73,6 @@ def test_a_short_form_of_a_bundled_study_runs(name, tmp_path):
     assert spent.max().to_dict() == spent.min().to_dict() == whole.sum().to_dict()
 
 
-def test_studies_are_listed_with_their_questions():
-    rows = listing("studies").rows
-
-    assert [name for name, _ in rows] == NAMES
-    assert ("quick", bundled_study("quick").settings.question) in rows
-
-
 def test_the_example_of_the_page_on_studies_has_every_key_and_loads(tmp_path):
     page = (bundled.folder("studies").parent / "docs" / "studies.md").read_text("utf-8")
     example = page.split("```yaml\n")[1].split("```")[0]
@@ -95,9 +88,8 @@ def test_the_example_of_the_page_on_studies_has_every_key_and_loads(tmp_path):
     )
 
 
-def test_the_page_on_studies_names_every_bundled_study():
-    page = (bundled.folder("studies").parent / "docs" / "studies.md").read_text("utf-8")
+def test_studies_are_listed_with_their_questions():
+    rows = listing("studies").rows
 
-    for name in OWN:
-        study = bundled_study(name)
-        assert f"| `{name}` | {study.settings.question} | {len(study.runs)} runs of " in page
+    assert [name for name, _ in rows] == NAMES
+    assert ("quick", bundled_study("quick").settings.question) in rows

@@ -1,7 +1,7 @@
 """Execution of studies: what is made, repeated, shared and on record."""
 
 import shutil
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import CancelledError
 from pathlib import Path
 
 import pyarrow as pa
@@ -185,26 +185,6 @@ def test_a_damaged_checkpoint_is_set_aside_too(tmp_path):
 
     assert (done.num_made, done.failures) == (4, {})
     assert (store.folder(first).parent / f"{store.folder(first).name}.damaged").is_dir()
-
-
-@pytest.mark.slow
-def test_files_of_another_run_are_not_accepted(tmp_path):
-    class Mixed(AtOnce):
-        """Returns the tasks of the first run with every manifest."""
-
-        kept: bytes = b""
-
-        def submit(self, task, /, *arguments, **named):
-            files = super().submit(task, *arguments, **named).result()
-            self.kept = self.kept or files["tasks.parquet"]
-            mixed: Future[dict[str, bytes]] = Future()
-            mixed.set_result({**files, "tasks.parquet": self.kept})
-            return mixed
-
-    done = executed(loaded(tmp_path), tmp_path / "home", Mixed())
-
-    assert done.num_made == 1
-    assert len(done.failures) == 3
 
 
 def test_a_study_is_not_executed_twice_at_a_time(tmp_path):

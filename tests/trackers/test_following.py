@@ -55,8 +55,7 @@ def test_a_tracker_hears_of_begin_rounds_and_end_and_numbers_are_finite_by_colum
     (begun,), (ended,) = notes.begun, notes.ended
 
     assert (begun.name, begun.folder, begun.seed) == ("quickstart", tmp_path / "run", 1)
-    assert begun.num_rounds == 0
-    assert begun.scenario["server"]["cohort"] == 2
+    assert (begun.num_rounds, begun.scenario["server"]["cohort"]) == (0, 2)
     assert begun.scenario_hash == done.manifest.scenario_hash
     assert begun.versions == done.manifest.versions
     assert [row.round for row in notes.rows] == [1, 2, 3, 4]
@@ -64,8 +63,7 @@ def test_a_tracker_hears_of_begin_rounds_and_end_and_numbers_are_finite_by_colum
     assert ended == EndedRun(tmp_path / "run", "done", "4 rounds done", done.manifest.digest)
     row = notes.rows[0]._replace(waiting_s=float("inf"), loss=None, selector_diagnostics="{}")
     metrics = metrics_of(row)
-    assert metrics["num_delivered"] == row.num_delivered
-    assert metrics["aggregated"] == 1.0
+    assert (metrics["num_delivered"], metrics["aggregated"]) == (row.num_delivered, 1.0)
     assert not {"round", "waiting_s", "loss", "selector_diagnostics"} & metrics.keys()
 
 

@@ -20,9 +20,7 @@ def interrupted_and_continued(folder, tracker):
 
 def test_tensorboard_has_every_round_once_at_virtual_time(tmp_path):
     pytest.importorskip("tensorboard", reason="pip install 'fleetsim[tensorboard]'")
-    from tensorboard.backend.event_processing.event_accumulator import (  # noqa: PLC0415
-        EventAccumulator,
-    )
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator  # noqa: PLC0415
 
     done = interrupted_and_continued(tmp_path / "run", f"tensorboard={tmp_path / 'logs'}")
     read = EventAccumulator(str(tmp_path / "logs" / "run")).Reload()
@@ -50,8 +48,7 @@ def test_mlflow_has_one_run_with_keys_and_rounds(tmp_path):
     assert {m.step: m.value for m in history} == dict(
         zip(done.rounds["round"], done.rounds["energy_j"], strict=True)
     )
-    assert run.info.status == "FINISHED"
-    assert run.data.params["server.cohort"] == "2"
+    assert (run.info.status, run.data.params["server.cohort"]) == ("FINISHED", "2")
     assert run.data.tags["fleetsim.digest"] == done.manifest.digest
 
 

@@ -4,15 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from fleetsim.contracts import (
-    Evaluation,
-    Job,
-    JobResult,
-    Parameters,
-    Trainer,
-    Work,
-    WorkKind,
-)
+from fleetsim.contracts import Evaluation, Job, JobResult, Parameters, Trainer, Work, WorkKind
 from fleetsim.errors import ScenarioError
 from fleetsim.kernels.base import Kernel
 from fleetsim.training.trainers import NullTrainer

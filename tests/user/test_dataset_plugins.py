@@ -114,14 +114,10 @@ def test_samples_made_at_each_access_give_equal_tables_for_any_number_of_process
     one, two = (run("own_data:Noisy", out=str(n), workers=n) for n in (1, 2))
     plain = run("own_data:Plain", out="plain")
 
-    assert one.manifest.digest == two.manifest.digest
-    assert one.manifest.trainer == "serial"
+    assert (one.manifest.digest, one.manifest.trainer) == (two.manifest.digest, "serial")
     assert one.rounds.loss.tolist() != plain.rounds.loss.tolist()
     with pytest.raises(ScenarioError, match=r"trainer\.kind: stacked reads samples once, but the"):
         run("own_data:Noisy", "trainer.kind=stacked", out="three")
-
-
-# --- identity -------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -170,9 +166,6 @@ def test_a_changed_folder_is_not_resumed(own, tmp_path):
     np.savez(home / "train.npz", inputs=X, labels=2 - Y)
     with pytest.raises(ScenarioError, match="are not those that the run began with; restore them"):
         run(None, folder, exist_ok=True)
-
-
-# --- commands and studies -------------------------------------------------------------------------
 
 
 def test_validate_reads_the_data(own, command):

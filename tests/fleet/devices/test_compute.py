@@ -249,8 +249,7 @@ def laid_out(start_s: float, steps: list[tuple[float, float]]) -> list[tuple[flo
 def test_a_computation_takes_the_same_joules_at_any_load(start_s, work_s, power_w, steps):
     timeline = compute_timeline(start_s, work_s, power_w, laid_out(start_s, steps))
 
-    assert timeline.progress[0] == 0.0
-    assert timeline.progress[-1] == work_s
+    assert (timeline.progress[0], timeline.progress[-1]) == (0.0, work_s)
     assert (np.diff(timeline.progress) >= 0.0).all()
     assert (np.diff(timeline.edges_s) > 0.0).all()
     # an edge is known to half a unit in its last place, and there are 21 at most

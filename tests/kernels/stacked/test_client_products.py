@@ -11,11 +11,7 @@ from fleetsim.kernels.cpu.numerical_platform import forms
 from fleetsim.kernels.cpu.workspace import Workspace
 from fleetsim.kernels.device_samples import DeviceSamples
 from fleetsim.kernels.stacked import client_products
-from fleetsim.kernels.stacked.client_products import (
-    ByteProducts,
-    ClientProducts,
-    NumberProducts,
-)
+from fleetsim.kernels.stacked.client_products import ByteProducts, ClientProducts, NumberProducts
 from fleetsim.learning.data.dataset import ByteImages
 
 CPU = torch.device("cpu")

@@ -142,8 +142,7 @@ def test_fifty_clients_share_mnist_as_in_the_paper() -> None:
     result = slices(parts(OneClassSettings(), labels, 50), labels)
 
     # 5,923 = 4 * 1,185 + 1,183; 6,742 = 4 * 1,349 + 1,346; 5,421 = 4 * 1,085 + 1,081.
-    assert result[0] == [1185] * 4 + [1183]
-    assert result[1] == [1349] * 4 + [1346]
+    assert (result[0], result[1]) == ([1185] * 4 + [1183], [1349] * 4 + [1346])
     assert result[5] == [1085] * 4 + [1081]
     assert all(len(some) == 5 and len(set(some[:4])) == 1 for some in result.values())
 

@@ -45,17 +45,6 @@ def of_opinions(opinions: list[float], edges: np.ndarray, factor: float, kind) -
     )
 
 
-def test_two_neighbours_by_hand():
-    # r = .8 and .5: phi = (.36, .64) and (.75, .25); e = .5: psi = .75 if equal, .25 if not.
-    # To the second: .36*.75 + .64*.25 = .43 for 0 and .36*.25 + .64*.75 = .57 for 1; its belief
-    # is .75*.43 against .25*.57 = .3225 : .1425. To the first: .75*.75 + .25*.25 = .625 and .375;
-    # its belief is .36*.625 against .64*.375 = .225 : .24.
-    result = of_opinions([0.8, 0.5], np.array([[0, 1]]), 0.5, "agreement")
-
-    assert result.beliefs[:, 1] == pytest.approx([0.24 / 0.465, 0.1425 / 0.465])
-    assert result.is_converged
-
-
 @settings(max_examples=60)
 @given(st.integers(0, 10_000), st.integers(1, 9))
 def test_beliefs_are_exact_on_trees(seed, num):
@@ -117,8 +106,9 @@ def test_a_client_alone_believes_what_it_sees():
 
 
 def test_damping_keeps_a_share_of_the_old_message():
-    # The two neighbours above after one exchange: (.43, .57) is told to the second, and with
-    # half of the old (.5, .5) it is (.465, .535): .75*.465 against .25*.535.
+    # phi = (.36, .64) and (.75, .25), psi = .75 if equal and .25 if not: after one exchange
+    # (.43, .57) is told to the second, and with half of the old (.5, .5) it is (.465, .535):
+    # .75*.465 against .25*.535.
     local, pairs = local_potentials(np.array([0.8, 0.5])), compatibilities(np.array([0.5]))
     result = propagated(local, np.array([[0, 1]]), pairs, max_exchanges=1, damping=0.5)
 

@@ -63,10 +63,6 @@ def slow_edges(position_m: np.ndarray, kind) -> list[tuple[int, int]]:
     return sorted(found)
 
 
-def line_m(*places: float) -> np.ndarray:
-    return np.array([[place, 0.0] for place in places])
-
-
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 @settings(max_examples=30)
 @given(st.integers(0, 10_000), st.integers(0, 25), st.booleans())

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from benchmarks.fedgcs_recovery import NEAR, Search
 from fleetsim.selectors.fedgcs import fitting
 from fleetsim.selectors.fedgcs.fitting import fit, network_of
 from fleetsim.selectors.fedgcs.proposals import decode
@@ -167,3 +168,15 @@ def test_equal_scores_have_no_rank_and_do_no_harm():
 def test_too_few_records_or_other_clients_are_refused(records, message):
     with pytest.raises(ValueError, match=message):
         fitted(records)
+
+
+SEEDS = range(10)
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_proposals_come_within_two_percent_of_the_best_set_in_eight_of_ten_worlds():
+    searches = [Search(seed) for seed in SEEDS]
+
+    assert sum(search.random() >= NEAR for search in searches) <= 2
+    assert sum(any(share >= NEAR for share in search.online()) for search in searches) >= 8

@@ -101,9 +101,7 @@ def adapters() -> nn.Module:
         pytest.param(lambda: Recurs(nn.GRU, "cell", "embedding"), TEXT, id="head of a GRU"),
     ],
 )
-def test_both_passes_are_those_of_torchs_counter(
-    make: Callable[[], nn.Module], inputs: Tensor, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_both_passes_are_those_of_torchs_counter(make, inputs, monkeypatch):
     module = make().eval()
     counted = counted_passes(module, inputs)
     monkeypatch.setattr(torch.backends.mha, "get_fastpath_enabled", lambda: False)

@@ -167,9 +167,7 @@ def test_batch_norm_trains_clients_of_any_size_unless_single_samples_are_kept(se
             "trainer.precision: mixed is for trainer.kind = vectorised"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_simulated_is_refused_in_one_line(
-    make: Callable[[SampleForm], Any], options: dict[str, Any], message: str
-) -> None:
+def test_what_cannot_be_simulated_is_refused_in_one_line(make, options, message):
     with pytest.raises(ScenarioError, match=message) as fault:
         prepared(make, **options)
 

@@ -89,13 +89,7 @@ class WithLstm(nn.Module):
         (depthwise, IMAGES, 4, "cuda", "vectorised"),
     ],
 )
-def test_the_fastest_by_the_rule_is_chosen(
-    make: Callable[[], nn.Module],
-    samples: SampleForm,
-    batch_size: int,
-    device: str,
-    kind: TrainerKind,
-) -> None:
+def test_the_fastest_by_the_rule_is_chosen(make, samples, batch_size, device, kind):
     trainer, reason = chosen(make(), samples, batch_size=batch_size, device=device)
 
     assert trainer == kind
@@ -115,9 +109,7 @@ def test_the_fastest_by_the_rule_is_chosen(
         (dropping, VECTORS, r"the network draws random numbers \(torch\) in training"),
     ],
 )
-def test_a_network_that_no_other_trains_equally_is_trained_serially(
-    make: Callable[[], nn.Module], samples: SampleForm, message: str
-) -> None:
+def test_a_network_that_no_other_trains_equally_is_trained_serially(make, samples, message):
     trainer, reason = chosen(make(), samples)
 
     assert trainer == "serial"

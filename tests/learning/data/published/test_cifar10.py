@@ -89,8 +89,7 @@ def test_the_archive_is_read_in_order_and_standardised_with_the_published_moment
     red = np.asarray(data.train_inputs)[:, 0, 0, 0] * 0.2470 + 0.4914
     assert red * 255 == pytest.approx(np.arange(20), abs=1e-3)
     image = data.test_inputs[0]
-    assert image.dtype == np.float32
-    assert image[0] == pytest.approx((1 - 0.4914) / 0.2470)
+    assert (image.dtype, image[0]) == (np.float32, pytest.approx((1 - 0.4914) / 0.2470))
     assert image[1] == pytest.approx((0.2 - 0.4822) / 0.2435)
     assert image[2] == pytest.approx((0 - 0.4465) / 0.2616)
     # Fewer samples are the first of each class.

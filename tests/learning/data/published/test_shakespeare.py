@@ -7,12 +7,7 @@ from fleetsim.contracts import IntArray
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.data.loading import load_dataset
-from fleetsim.learning.data.published.texts import (
-    ALPHABET,
-    ARCHIVE,
-    ShakespeareSettings,
-    roles,
-)
+from fleetsim.learning.data.published.texts import ALPHABET, ARCHIVE, ShakespeareSettings, roles
 from tests.learning.data.stand_ins import load_stand_in, placed, stand_in, zipped
 
 PLAY = b"""<?xml version="1.0"?>

@@ -77,8 +77,7 @@ def test_classes_are_numbered_by_their_ids_and_the_validation_part_is_for_testin
     few = load(*published, train_samples=400, test_samples=200)  # of 200 classes: 2 and 1 of each
 
     assert data.sample_shape == (3, 64, 64)
-    assert data.num_classes == 2
-    assert data.train_labels.tolist() == [0, 0, 0, 1, 1, 1]
+    assert (data.num_classes, data.train_labels.tolist()) == (2, [0, 0, 0, 1, 1, 1])
     assert greys(data.train_inputs) == pytest.approx([0, 1, 2, 100, 101, 102], abs=1)
     assert data.test_labels.tolist() == [0, 0, 1, 1]
     assert greys(data.test_inputs) == pytest.approx([10, 11, 110, 111], abs=1)
