@@ -1,11 +1,8 @@
 """Language of the repository: words that the glossary excludes, and openings of docstrings."""
 
-import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).parents[1]
 GLOSSARY = ROOT / "docs" / "glossary.md"
@@ -22,7 +19,6 @@ FOLDERS = (
 )
 LOOSE = ("README.md", "CONTRIBUTING.md")
 EXEMPT = {GLOSSARY, Path(__file__)}
-QUESTION = re.compile(r"(What|Whether|How|Who|Whose|Whom|Where|When|Which|Why)\b")
 
 
 def not_used() -> list[str]:
@@ -53,24 +49,4 @@ def test_no_file_has_a_word_that_the_glossary_excludes():
     ]
 
     assert len(not_used()) > 20
-    assert faults == []
-
-
-def documented(path: Path) -> Iterator[tuple[int, str]]:
-    """Line and docstring of a module, its classes, functions and attributes."""
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        match node:
-            case ast.Expr(value=ast.Constant(value=str(docstring))):
-                yield node.lineno, docstring
-
-
-@pytest.mark.parametrize("folder", ["fleetsim", "tests", "benchmarks", "scripts"])
-def test_no_docstring_opens_like_a_question(folder):
-    faults = [
-        f"{path.relative_to(ROOT)}:{line}: {docstring.splitlines()[0]}"
-        for path in sorted((ROOT / folder).rglob("*.py"))
-        for line, docstring in documented(path)
-        if QUESTION.match(docstring)
-    ]
-
     assert faults == []

@@ -1,14 +1,11 @@
 """Values of users in messages."""
 
-import ast
 import typing
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import fleetsim
 from fleetsim import bundled, errors
 from fleetsim.contracts import Progress
 from fleetsim.engine.servers.stop import StopSettings
@@ -17,10 +14,6 @@ from fleetsim.host.plain_console import PlainConsole
 from fleetsim.progress import bar, fraction_done, logged
 from fleetsim.quoting import MAX_LINE, MAX_VALUE, cut, one_line, quoted
 from fleetsim.scenario import load
-
-_RAISERS = {"ScenarioError", "DataError", "fault", "_refused", "telling", "line", "at"}
-_AS_REPR = 114
-"""Number of `!r` in the syntax tree."""
 
 
 @given(st.text(max_size=300))
@@ -50,29 +43,6 @@ def test_what_just_fits_is_not_cut():
     assert cut("x" * 80) == "x" * 80
     assert cut("x" * 81) == f"{'x' * 77}..."
     assert quoted("x" * 78) == f"'{'x' * 78}'"
-
-
-def test_messages_to_users_quote_nothing_at_full_length():
-    """No f-string of theirs has `!r`, which neither cuts nor knows where to; `quoted` does."""
-    faults = []
-    package = Path(fleetsim.__file__).parent
-    for path in package.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.Call) and _name(node.func) in _RAISERS:
-                faults += [
-                    f"{path.relative_to(package)}:{inner.lineno}: {ast.unparse(inner.value)}"
-                    for inner in ast.walk(node)
-                    if isinstance(inner, ast.FormattedValue)
-                    and inner.conversion == _AS_REPR
-                    # Numbers and words of fleetsim's own are as short as they are.
-                    and not ast.unparse(inner.value).endswith(("_j", ".kind", "[client])"))
-                ]
-
-    assert not faults
-
-
-def _name(function: ast.expr) -> str:
-    return function.attr if isinstance(function, ast.Attribute) else ast.unparse(function)
 
 
 @pytest.mark.parametrize(

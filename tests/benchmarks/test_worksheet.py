@@ -105,11 +105,3 @@ def test_the_work_of_a_peer_is_that_of_its_scenario(name, changes):
     of_all = {"epochs": 5, "batch_size": 50, "learning_rate": 0.1, "rounds": 7}
 
     assert sheet == {"data": "d", "model": "2nn", **of_all, **changes}
-
-
-@pytest.mark.parametrize("one", WORKS, ids=lambda one: one.name)
-def test_every_work_has_a_scenario_of_its_name_that_is_evaluated_at_the_end_only(one):
-    scenario = scenario_of(one, [])
-
-    assert (scenario.name, scenario.stop.rounds) == (one.name, one.rounds)
-    assert scenario.evaluate.every_rounds > one.rounds

@@ -72,3 +72,10 @@ def test_an_unfinished_run_says_up_to_where_it_is_shown(tmp_path):
     result = called(tmp_path / "run")
 
     assert "the run is interrupted; its timeline ends with round 3, the last" in result.stderr
+
+
+def test_several_ranges_of_rounds_are_refused(tmp_path):
+    result = called(tmp_path, "--rounds", "1:2,4:5")
+
+    assert isinstance(result.exception, fleetsim.errors.ScenarioError)
+    assert str(result.exception) == "--rounds 1:2,4:5: is more than one range; write FIRST:LAST"

@@ -56,8 +56,7 @@ def test_the_four_selectors_that_learn_tell_numbers():
     kinds = {mode.values[0].kind for mode in modes() if tells(mode.values[0])}
 
     assert kinds == {"fedgcs", "favor", "fedmarl", "autofl"}
-    quiet = Server(build_selector(RandomSettings()))
-    assert played(quiet, 2) == [None, None]
+    assert played(Server(build_selector(RandomSettings())), 2) == [None, None]
 
 
 @every_teller

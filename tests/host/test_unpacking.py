@@ -32,8 +32,7 @@ def _default_limit(monkeypatch):
 
 
 def test_the_limit_is_64_mib_or_32_times_the_compressed_size():
-    assert limit_byte(1000) == 64 * MIB
-    assert limit_byte(10 * MIB) == 320 * MIB
+    assert (limit_byte(1000), limit_byte(10 * MIB)) == (64 * MIB, 320 * MIB)
 
 
 def test_the_environment_sets_another_limit(monkeypatch):

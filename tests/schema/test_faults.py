@@ -4,7 +4,6 @@ from enum import StrEnum
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal, Self
-from unittest.mock import Mock
 
 import pytest
 from annotated_types import Gt
@@ -248,21 +247,6 @@ def test_of_many_faults_the_first_are_listed_and_the_others_counted():
         f"w.yaml:{n + 3}: devices.d{n} = 2: must be a number > 0 and <= 1" for n in range(20)
     ]
     assert lines[20:] == ["... and 980 more"]
-
-
-@pytest.mark.slow
-def test_words_are_compared_for_the_first_faults_only(monkeypatch):
-    """A bounded number of words, however many there are: comparing costs their lengths' product."""
-    slips = Mock(wraps=spelling._slips)
-    monkeypatch.setattr(spelling, "_slips", slips)
-    numbers = []
-    for size in (1000, 4000):
-        slips.reset_mock()
-        lines = lines_of(GOOD + "".join(f"nome{n}: 1\n" for n in range(size)))
-        assert lines[20] == f"... and {size - 20} more"
-        numbers.append(len({call.args[0] for call in slips.call_args_list}))
-
-    assert 0 < numbers[0] == numbers[1] <= 200
 
 
 SPELLINGS = {

@@ -1,19 +1,14 @@
 """Equations: with a source and keys for ties."""
 
-import inspect
-import pkgutil
-from collections.abc import Callable
 from importlib import import_module
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import fleetsim.selectors
 from fleetsim import rng
-from fleetsim.contracts import Cohort, Evaluation, IntArray, Purpose
+from fleetsim.contracts import Cohort, Evaluation, Purpose
 from fleetsim.selectors.autofl.selector import AutoFLSettings
 from fleetsim.selectors.divfl.selector import DivFlSettings
 from fleetsim.selectors.fedcs.selector import FedCSSettings
@@ -26,41 +21,6 @@ from fleetsim.selectors.tie_breaking import best, tie_keys
 from tests.selectors.rounds import met, probed, report_of, resources_of
 
 PACKAGE = "fleetsim.selectors."
-MODULES = [
-    module.name.removeprefix(PACKAGE)
-    for module in pkgutil.walk_packages(fleetsim.selectors.__path__, PACKAGE)
-    if module.name.endswith((".equations", "_fit", ".belief_propagation"))
-]
-
-
-def functions_of(module: str) -> dict[str, Callable[..., Any]]:
-    members = vars(import_module(PACKAGE + module))
-    return {
-        name: member
-        for name, member in members.items()
-        if inspect.isfunction(member)
-        and member.__module__ == members["__name__"]
-        and not name.startswith("_")
-    }
-
-
-EQUATIONS = [
-    pytest.param(function, id=f"{module}.{name}")
-    for module in MODULES
-    for name, function in functions_of(module).items()
-]
-
-
-@pytest.mark.parametrize("function", EQUATIONS)
-def test_an_equation_names_its_source_and_takes_keys_for_ties_if_it_chooses(function):
-    signature = inspect.signature(function, eval_str=True)
-    takes_number = bool({"num", "wanted", "max_clients"} & set(signature.parameters))
-
-    assert "Source: " in (inspect.getdoc(function) or "")
-    if takes_number and signature.return_annotation == IntArray:
-        assert "keys" in signature.parameters
-
-
 ONES = np.ones(3)
 CHOICES = {
     "fedgra.equations.choose": {"grade": ONES, "fairness": ONES, "is_forced": ONES < 0, "num": 3},

@@ -58,9 +58,7 @@ def test_a_short_form_of_a_bundled_study_runs(name, tmp_path):
     changes = SHORT if is_on_digits else (*SHORT, *ON_DIGITS)
     study, store = load_study(name, changes), RunStore(tmp_path)
 
-    done = executed(study, store.home)
-
-    assert done.failures == {}
+    assert executed(study, store.home).failures == {}
     tables = tables_of(study, store)
     # The last row of a buffered server holds the tasks that it cancels at the end.
     assert tables.runs["rounds"].between(2, 3).all()

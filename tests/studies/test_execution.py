@@ -72,9 +72,7 @@ def test_only_runs_that_no_study_has_made_are_made(home, tmp_path):
 def test_a_failed_run_is_repeated_after_the_others(tmp_path, fault, text):
     watcher, executor = Silent(), AtOnce(fault)
 
-    done = executed(loaded(tmp_path), tmp_path / "home", executor, watcher)
-
-    assert done.failures == {}
+    assert executed(loaded(tmp_path), tmp_path / "home", executor, watcher).failures == {}
     assert executor.num_tasks == 5
     repeated = [text for kind, text in watcher.events if kind == "repeated"]
     assert repeated == [f"random, seed 1: {text}"]
@@ -89,8 +87,7 @@ def test_a_run_that_fails_twice_is_on_record_until_it_succeeds_and_the_others_go
 
     done = executed(study, store.home, executor)
 
-    first = study.runs[0]
-    assert done.failures == {first.key: "net.csv:3: broken; repair it"}
+    assert done.failures == {study.runs[0].key: "net.csv:3: broken; repair it"}
     assert done.num_made == 3
     rows = tables_of(study, store).runs
     assert rows["status"].tolist() == ["failed", "done", "done", "done"]

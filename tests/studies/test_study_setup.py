@@ -194,6 +194,4 @@ def test_the_page_and_the_terminal_lead_with_the_primary_outcome(result, tmp_pat
 
 
 def test_the_effect_is_drawn_in_proportion_to_the_levels(result, tmp_path):
-    text = result.write_report(tmp_path).read_text("utf-8")
-
-    assert '"tickvals":[2.0,3.0,8.0]' in text
+    assert '"tickvals":[2.0,3.0,8.0]' in result.write_report(tmp_path).read_text("utf-8")

@@ -90,9 +90,8 @@ def test_a_resumed_run_continues_what_was_kept(own):
 
     part = {"overrides": {"checkpoint.every_rounds": 2}, "local": own.Counting, "out": "part"}
     interrupted(run, own, after=3, **part)
-    resumed = run(own, resume=True, **part)
 
-    assert resumed.manifest.digest == whole.manifest.digest
+    assert run(own, resume=True, **part).manifest.digest == whole.manifest.digest
 
 
 def other_shapes(self, model, data, generator, settings):

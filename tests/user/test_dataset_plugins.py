@@ -102,9 +102,7 @@ def test_a_kind_with_settings_has_keys(own):
 
 
 def test_a_function_needs_its_kind(own):
-    kind = run("dataset=own_data:table").scenario["task"]["dataset"]["kind"]
-
-    assert kind == "own_data:table"
+    assert run("dataset=own_data:table").scenario["task"]["dataset"]["kind"] == "own_data:table"
     with pytest.raises(ScenarioError, match=r"say --plugin dataset=.* or --plugin model="):
         run("own_data:table", out="other")
 

@@ -174,19 +174,6 @@ def test_a_step_follows_the_loss_by_hand() -> None:
     assert (result.loss, result.loss_rms) == (1.0, 1.0)
 
 
-def test_gradients_and_evaluations_have_the_loss_too() -> None:
-    module, own = at_zero(), given_loss(squared).build()
-    gradient = local_sgd.gradient(module, flatten(module), *SAMPLE, scenario_loss=own)
-    evaluated = local_sgd.evaluate(
-        module, np.array([0.25, 0.5], dtype=np.float32), *SAMPLE, scenario_loss=own
-    )
-
-    assert gradient.vector is not None
-    np.testing.assert_allclose(gradient.vector, [-8.0, 0.0], rtol=1e-6)
-    assert evaluated.loss == 4.0  # scores 1 and 2
-    assert evaluated.accuracy == 0.0
-
-
 def test_labels_are_smoothed_for_the_cross_entropy_alone() -> None:
     with pytest.raises(ValueError, match="cross-entropy alone"):
         losses_of(nn.Linear(2, 3), FocalLoss(1.0), label_smoothing=0.1)

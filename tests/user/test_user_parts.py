@@ -282,8 +282,7 @@ def test_a_study_runs_with_parts_of_the_users_own_in_processes_of_its_own(own):
     assert result.runs["status"].tolist() == ["done"] * 6
     alone = run("own:Median", "own:Shuffled", out="alone", workers=1)
     folders = result.runs.set_index(["condition", "arm"])["folder"]
-    made = open_run(folders["partition=own", "median"])
-    assert made.manifest.digest == alone.manifest.digest
+    assert open_run(folders["partition=own", "median"]).manifest.digest == alone.manifest.digest
 
 
 @pytest.mark.slow

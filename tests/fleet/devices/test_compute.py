@@ -186,8 +186,7 @@ def test_flop_are_three_forward_passes_per_trained_sample_and_one_per_evaluated(
     # Four steps: batches of 4, 4, 2 and 4 of the first, and four of the second client's one sample.
     assert flop(Work(WorkKind.TRAIN, steps=4)) == [14 * 3 * 150, 4 * 3 * 150]
     assert flop(Work(WorkKind.EVALUATE, num_samples=4)) == [4 * 150, 150]
-    assert flop(Work(WorkKind.GRADIENT)) == [4500, 450]
-    assert flop(Work(WorkKind.NONE)) == [0, 0]
+    assert (flop(Work(WorkKind.GRADIENT)), flop(Work(WorkKind.NONE))) == ([4500, 450], [0, 0])
 
 
 def test_frozen_weights_leave_the_backward_pass_that_is_needed():

@@ -190,5 +190,4 @@ def test_the_logarithms_of_sizes_have_the_spread_that_was_asked_for() -> None:
 
     sizes = np.array([len(part) for part in parts(settings, labels, 2000)])
 
-    spread = np.log(sizes).std(ddof=1)
-    assert abs(spread - 0.5) < 5 * 0.5 / math.sqrt(2 * 1999)
+    assert abs(np.log(sizes).std(ddof=1) - 0.5) < 5 * 0.5 / math.sqrt(2 * 1999)

@@ -69,8 +69,7 @@ def test_accuracy_at_a_share_of_the_horizon_is_that_of_the_last_evaluated_model(
     # Of 20 planned rounds 15 % are 3, 50 % are 10, 51 % begin an eleventh; 12 were played.
     accuracy = np.array([0.1, 0.2, 0.3, 0.4] + [math.nan] * 6 + [0.8, 0.9])
 
-    assert accuracy_at(accuracy, 0.15, 20) == 0.3
-    assert accuracy_at(accuracy, 0.5, 20) == 0.4
+    assert (accuracy_at(accuracy, 0.15, 20), accuracy_at(accuracy, 0.5, 20)) == (0.3, 0.4)
     assert accuracy_at(accuracy, 0.51, 20) == 0.8
     assert accuracy_at(accuracy, 1.0, 20) is None
     assert accuracy_at(accuracy, 1.0, 12) == 0.9

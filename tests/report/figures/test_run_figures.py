@@ -57,8 +57,7 @@ def test_a_dot_marks_where_a_target_was_first_reached() -> None:
 def test_a_run_without_accuracy_is_named_as_such_beside_others() -> None:
     axes = accuracy.accuracy({"a": RISING, "b": NEVER_EVALUATED}, against=["time"]).axes[0]
 
-    assert len(x_of(line(axes, "a"))) == 3
-    assert len(x_of(line(axes, "b (no accuracy)"))) == 0
+    assert (len(x_of(line(axes, "a"))), len(x_of(line(axes, "b (no accuracy)")))) == (3, 0)
     alone = accuracy.accuracy({"a": NEVER_EVALUATED}, against=["energy"])
     assert "nothing was evaluated" in words(alone)
 
@@ -75,8 +74,7 @@ def test_time_is_added_up_and_averaged_by_device() -> None:
     left, right = device_costs.seconds_by_device(TASKS).axes[:2]
 
     assert tick_labels(left) == ["phone", "board"]  # 16 s, 40.5 s: the most at the top
-    assert widths(left, "download") == [2.0, 1.0]
-    assert widths(left, "compute") == [8.0, 36.0]
+    assert (widths(left, "download"), widths(left, "compute")) == ([2.0, 1.0], [8.0, 36.0])
     assert widths(left, "upload") == [6.0, 3.5]
     assert (begins(left, "compute"), begins(left, "upload")) == ([2.0, 1.0], [10.0, 37.0])
     assert widths(right, "compute") == [4.0, 6.0]  # probes are not in the mean
@@ -91,8 +89,7 @@ def test_waste_is_told_apart_by_cause_and_device() -> None:
     assert tick_labels(left) == ["offline", "late"]
     assert [bar.get_width() for bar in by_cause] == [20.0, 28.0]
     assert tick_labels(right) == ["board", "phone"]
-    assert widths(right, "late") == [0.0, 28.0]
-    assert widths(right, "offline") == [20.0, 0.0]
+    assert (widths(right, "late"), widths(right, "offline")) == ([0.0, 28.0], [20.0, 0.0])
     assert "48.0 J of 88.0 J (54.5 %)" in words(figure)
     assert "nothing was wasted" in words(device_costs.waste(TASKS.iloc[:1]))
 
@@ -129,10 +126,8 @@ def test_a_large_fleet_is_drawn_as_shares_that_fill_each_bar() -> None:
     left, right = selection.selections(clients).axes[:2]
 
     assert tick_labels(left) == ["phone: 50,000", "board: 50,000"]  # means 0.5 and 1.5
-    assert widths(left, "0") == [0.5, 0.5]
-    assert widths(left, "1") == [0.5, 0.0]
-    assert widths(left, "2") == [0.0, 0.0]
-    assert widths(left, "3") == [0.0, 0.5]
+    assert (widths(left, "0"), widths(left, "1")) == ([0.5, 0.5], [0.5, 0.0])
+    assert (widths(left, "2"), widths(left, "3")) == ([0.0, 0.0], [0.0, 0.5])
     assert [bar.get_width() for bar in right.containers[0]] == [0.5, 1.5]
 
 

@@ -49,8 +49,7 @@ def test_the_histogram_counts_clients_by_times_selected() -> None:
     drawn = panel(figure, "times selected of each").patches
     bars = [bar.get_height() for bar in drawn if isinstance(bar, Rectangle)]
 
-    assert list(values) == [1, 2, 0, 3]
-    assert list(edges) == [-0.5, 0.5, 1.5, 2.5, 3.5]
+    assert (list(values), list(edges)) == ([1, 2, 0, 3], [-0.5, 0.5, 1.5, 2.5, 3.5])
     assert bars == [3, 0, 1, 1, 3, 3]
 
 
@@ -169,3 +168,24 @@ def test_a_comparison_with_a_fixed_set_has_regret_and_another_world_has_none(run
     assert np.isnan(table["regret"].iloc[2])
     assert apart.regrets is None
     assert "regret" not in comparison.frame(apart)
+
+
+def test_many_rounds_are_drawn_as_means_of_neighbours() -> None:
+    alternating = np.tile([0.0, 0.5], 120)
+    devices = pd.DataFrame({"phone": np.ones(240)}, index=np.arange(1, 241))
+    (drawn,) = steps(selection_ratio.ratios(alternating, devices).axes[0]).values()
+
+    assert heights(drawn) == [0.25] * 120
+
+
+def test_a_run_that_is_ahead_has_a_regret_below_nothing(tmp_path: Path) -> None:
+    ahead = {
+        "random": make(tmp_path / "r", {"kind": "random"}, 0.75, 0.75),
+        "fixed": make(tmp_path / "f", {"kind": "fixed", "clients": [1]}, 0.5, 0.5),
+    }
+    result = regret.regrets(ahead)
+
+    assert result is not None
+    assert regret.table(result).rows == [("random", "2", "-0.500", "-0.250")]
+    (axes,) = regret.figure(result, list(ahead)).axes
+    assert y_of(line(axes, "random")) == [0.0, -0.25, -0.5]

@@ -1,22 +1,12 @@
 """Durations of train tasks: published estimates of censored data, and tables by hand."""
 
-from pathlib import Path
-
-import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
 from fleetsim.contracts import Outcome, Purpose, TaskRow
-from fleetsim.report.figures import batteries, diagnostics, opinions, style
 from fleetsim.report.figures.task_durations import Durations, durations
-from fleetsim.report.pages import comparison, run_figures
 from fleetsim.report.pages.run_page import duration_tables
 from tests.report.drawn import line, x_of, y_of
-from tests.report.figures.test_diagnostics_figure import FAVOR
-from tests.report.figures.test_run_figures import live_row
-from tests.report.figures.test_selection_figures import EVALUATED, OPINIONS
-from tests.report.made_runs import MadeUp, make_run
-from tests.report.rows import round_frame, task_frame, task_row
+from tests.report.rows import task_frame, task_row
 
 
 def tasks(device: str, took_s: list[float], censored_s: list[float]) -> list[TaskRow]:
@@ -81,28 +71,3 @@ def test_curves_end_where_nothing_more_is_known_and_the_deadline_is_a_line():
     assert axes.get_xscale() == "linear"
     long = task_frame(*tasks("phone", [1.0, 1.0, 31.0], []))
     assert durations(long).axes[0].get_xscale() == "log"
-
-
-def test_no_legend_is_over_axes(tmp_path: Path) -> None:
-    run, large = (
-        make_run(tmp_path / f"{size}", MadeUp(size=size, num_probes=2)) for size in (40, 200)
-    )
-    compared = comparison._figures(comparison.compare([run, large], different_worlds=True))
-    drawn = [each[1] for _, each_of in run_figures.sections(run, [0.5]) for each in each_of]
-    drawn += [each[1] for each in run_figures.ledger_figures(run, run.ledger())]
-    drawn += [each[1] for each in (*run_figures.selection_figures(large, large.clients), *compared)]
-    drawn += [
-        batteries.levels(round_frame(*map(live_row, range(1, 5)))),
-        opinions.opinions(OPINIONS, EVALUATED, np.array([1, 3])),
-        diagnostics.diagnostics(FAVOR),
-    ]
-    num_legends = 0
-    for figure in (each for each in drawn if isinstance(each, Figure)):
-        with style.house_style():
-            figure.draw_without_rendering()
-        own = [axes.get_legend() for axes in figure.axes]
-        legends = [legend.get_window_extent() for legend in (*figure.legends, *own) if legend]
-        num_legends += len(legends)
-        for axes in (each for each in figure.axes if each.axison):
-            assert not any(axes.get_window_extent().overlaps(legend) for legend in legends)
-    assert num_legends > 15

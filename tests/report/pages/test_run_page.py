@@ -175,9 +175,8 @@ def test_whatever_comes_from_a_run_is_escaped(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("undrawn")
 def test_a_run_without_training_says_so_and_has_no_curves(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", MadeUp(is_trained=False, num_rounds=3))
-    parsed = ParsedPage(run_page.write_report(run))
 
-    assert "made without training" in parsed.words
+    assert "made without training" in ParsedPage(run_page.write_report(run)).words
     assert not list(run.folder.glob("figures/accuracy*"))
     assert summary.terminal_lines(run)[2].startswith("accuracy  none: the run was made without")
 
@@ -256,16 +255,6 @@ def test_a_page_begins_with_what_it_shows_and_its_largest_loss(
     assert first[0].endswith(f"virtual time and energy: {opening}; see")
     assert energy[0].endswith(" is compute; see")
     assert loss == last
-
-
-def test_targets_are_those_reached() -> None:
-    low = round_frame(round_row(1, 0.15), round_row(2, 0.31))
-    high = round_frame(round_row(1, 0.5), round_row(2, 0.79), round_row(3, 0.6))
-
-    assert summary.reached_targets([low]) == [0.1, 0.2, 0.3]
-    assert summary.reached_targets([high]) == [0.5, 0.6, 0.7, 0.75]
-    assert summary.reached_targets([low, high]) == [0.5, 0.6, 0.7, 0.75]
-    assert summary.reached_targets([round_frame(round_row(1))]) == []
 
 
 TASKS = task_frame(

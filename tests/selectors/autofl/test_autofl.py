@@ -14,7 +14,7 @@ import pytest
 from fleetsim.contracts import Evaluation, Outcome, Purpose
 from fleetsim.errors import ScenarioError
 from fleetsim.selectors.autofl.equations import NUM_STATES, category, rewards, state_number
-from fleetsim.selectors.autofl.q_tables import QTables, Rewards
+from fleetsim.selectors.autofl.q_tables import QTables
 from fleetsim.selectors.autofl.selector import AutoFLSettings
 from fleetsim.selectors.learned_weights import WeightFile
 from tests.selectors.rounds import fleet_of, met, outcome_of, report_of, resources_of, view_of
@@ -211,14 +211,6 @@ def test_trained_tables_know_the_cheap_clients_and_their_best_clock(learning_rat
     assert sum(set(choice.values()) == {0.6} for choice in choices) >= num_best
 
 
-def test_of_clients_without_a_known_state_nothing_is_reported():
-    fleet, selector = ready()
-    chosen = choose(fleet, selector, 1, [])
-    end(selector, 1, dict.fromkeys(chosen, 1.0), 0.5)
-
-    assert selector.diagnostics() == {}
-
-
 LEAST: dict[str, Any] = {
     "num_conv": 0,
     "num_fc": 0,
@@ -302,40 +294,6 @@ def test_a_category_ends_where_the_rate_has_doubled():
         category(np.array([0.5]))
 
 
-def rewards_of(*given):
-    clients, rows, levels, reward = list(zip(*given, strict=True)) or [(), (), (), ()]
-    return Rewards(
-        np.array(clients, dtype=np.int64),
-        np.array(rows, dtype=np.int64),
-        np.array(levels, dtype=np.int64),
-        np.array(reward, dtype=np.float64),
-    )
-
-
-def learned(*given, next_rows, levels=2):
-    tables = QTables(levels, learning_rate=0.5, discount=0.1)
-    next_rows = np.array(next_rows, dtype=np.int64)
-    tables.learn(rewards_of(*given), next_rows)
-    return tables
-
-
-def test_rows_are_learned_one_by_one_and_all_others_are_zeros():
-    # Row 7, level 1: 0.5 * 10 = 5. Row 3, level 0, with row 7 next: 0.5 (20 + 0.1 * 5) = 10.25.
-    # Row 7, level 1 again, with row 3 next: 5 + 0.5 (10 + 0.1 * 10.25 - 5) = 8.0125.
-    tables = learned((0, 7, 1, 10.0), (1, 3, 0, 20.0), (0, 7, 1, 10.0), next_rows=[9, 7, 3])
-
-    expected = [[0.0, 8.0125], [0.0, 0.0], [10.25, 0.0], [0.0, 0.0], [0.0, 0.0]]
-    assert tables.values(np.array([7, 9, 3, 0, -1])) == pytest.approx(np.array(expected))
-    assert tables.state()["rows"].tolist() == [3, 7]
-
-
-def test_a_value_below_the_untried_level_leaves_the_next_state_at_zero():
-    # Row 1 has -5 at level 0 and nothing at level 1: the best of it is 0.
-    tables = learned((0, 1, 0, -10.0), (0, 2, 0, 8.0), next_rows=[9, 1])
-
-    assert tables.values(np.array([1, 2])).tolist() == [[-5.0, 0.0], [4.0, 0.0]]
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -355,3 +313,11 @@ def test_what_are_no_tables_is_refused(change):
     with pytest.raises(ValueError, match="rows must ascend"):
         tables.restore({"rows": np.array([3, 4]), "values": np.zeros((2, 2))} | change)
     assert tables.values(np.array([1, 2])).tolist() == [[1.0, 1.0]] * 2
+
+
+def test_of_clients_without_a_known_state_nothing_is_reported():
+    fleet, selector = ready()
+    chosen = choose(fleet, selector, 1, [])
+    end(selector, 1, dict.fromkeys(chosen, 1.0), 0.5)
+
+    assert selector.diagnostics() == {}

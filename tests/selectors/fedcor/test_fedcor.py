@@ -105,9 +105,7 @@ def made(seed: int, dimension: int, num: int) -> np.ndarray:
 
 def test_initial_points_have_a_squared_length_of_one_on_average():
     # |x|^2 is chi^2_15 / 15: mean 1, variance 2/15; 2000 points, 4 standard errors.
-    squared = (made(1, 15, 2000) ** 2).sum(axis=0)
-
-    assert abs(squared.mean() - 1.0) < 4 * math.sqrt(2 / 15 / 2000)
+    assert abs((made(1, 15, 2000) ** 2).sum(axis=0).mean() - 1.0) < 4 * math.sqrt(2 / 15 / 2000)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -186,14 +184,6 @@ def test_conditioning_one_by_one_is_the_conditional_gaussian(seed, num, data):
         posterior = conditioned(posterior, client)
 
     assert posterior == pytest.approx(conditional(sigma, known), abs=1e-8)
-
-
-def test_equal_scores_go_by_the_keys_and_all_are_taken_if_too_few():
-    keys = np.array([0.3, 0.1, 0.2])
-
-    assert choose(np.eye(3), np.ones(3), np.ones(3), EVERYBODY, 9, keys).tolist() == [1, 2, 0]
-    assert choose(np.eye(3), np.ones(3), np.ones(3), EVERYBODY[:0], 2, keys).tolist() == []
-    assert choose(np.eye(1), np.ones(1), np.ones(1), np.array([0]), 1, keys[:1]).tolist() == [0]
 
 
 def test_a_tiny_noise_leaves_the_covariance_regular() -> None:

@@ -185,16 +185,3 @@ def test_no_client_is_forced_before_the_sixth_selection():
     assert chosen[:5] == [list(range(10))] * 5
     # Then the forty go first, ten at a time, best grade first; all are through after nine.
     assert chosen[5:] == [list(range(start, start + 10)) for start in (10, 20, 30, 40)]
-
-
-def test_forced_clients_go_first_by_fairness_then_grade():
-    # Forced: 3 (F 8), then 0 and 1 (F 6; grade .9 before .2); then the best grade of the others.
-    positions = choose(
-        grade=np.array([0.2, 0.9, 0.5, 0.1, 0.7]),
-        fairness=np.array([6.0, 6.0, 1.0, 8.0, 2.0]),
-        is_forced=np.array([True, True, False, True, False]),
-        num=4,
-        keys=np.zeros(5),
-    )
-
-    assert positions.tolist() == [3, 1, 0, 4]

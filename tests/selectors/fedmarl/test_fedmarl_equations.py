@@ -47,8 +47,7 @@ def test_latency_is_the_longest_probe_and_then_the_longest_rest_and_upload_of_th
     assert processing_latency_s(probe_s, rest_s, upload_s, np.array([True, False, True])) == 16.0
     assert processing_latency_s(probe_s, rest_s, upload_s, np.zeros(3, dtype=bool)) == 5.0
     # Five epochs at most of 5 s each: 16 of 25.
-    assert relative_latency(16.0, 5.0, 5) == 0.64
-    assert relative_latency(16.0, 0.0, 5) == 0.0
+    assert (relative_latency(16.0, 5.0, 5), relative_latency(16.0, 0.0, 5)) == (0.64, 0.0)
 
 
 VALUES = floats([1.0, 1.5], [2.0, -1.0], [0.5, 0.75])

@@ -160,27 +160,6 @@ def test_the_factor_as_printed():
     assert reward_factor(0.4, 0.5, 1.0, 1.0) == pytest.approx(1.8096748)
 
 
-def test_the_corrected_factor_rewards_better_models_only():
-    # e^.1 and e^-.1; at equal accuracies e^(1.0 - 1.2) = .8187308.
-    assert reward_factor(0.6, 0.5, 9.0, 1.0, "corrected") == pytest.approx(1.1051709)
-    assert reward_factor(0.4, 0.5, 0.1, 1.0, "corrected") == pytest.approx(0.9048374)
-    assert reward_factor(0.5, 0.5, 1.2, 1.0, "corrected") == pytest.approx(0.8187308)
-
-
-def test_per_round_all_clients_gather_rewards_per_pull_only_who_took_part():
-    # Client 2 never answered.
-    mu = np.array([0.5, 0.25, np.nan])
-    took_part = np.array([True, False, False])
-    before = np.array([1.0, 1.0, 0.0]), np.array([2, 2, 0])
-
-    per_round = with_rewards(*before, mu, took_part)
-    per_pull = with_rewards(*before, mu, took_part, "per_pull")
-
-    assert [column.tolist() for column in per_round] == [[1.5, 1.25, 0.0], [3, 3, 0]]
-    assert [column.tolist() for column in per_pull] == [[1.5, 1.0, 0.0], [3, 2, 0]]
-    assert before[0].tolist() == [1.0, 1.0, 0.0]
-
-
 def test_a_stranger_goes_before_all_clients():
     bound = confidence_bound(
         np.array([9.0, 0.0, 0.0]), np.array([1, 0, 3]), np.array([1, 1, 0]), 0.0, 2

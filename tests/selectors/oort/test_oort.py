@@ -13,7 +13,6 @@ from fleetsim.selectors.oort.equations import (
     cut_off_pool,
     duration_at,
     exploration_pool,
-    is_declining,
     num_exploited,
     paced_percentile,
     scaled,
@@ -166,14 +165,6 @@ def test_the_pool_is_never_smaller_than_the_quota_and_holds_the_best(utilities, 
     assert outside.size == 0 or scores[outside].max() < scores[pool].min()
 
 
-def test_the_pacer_compares_two_windows():
-    # W = 2: 5 + 4 against 3 + 5; 5 + 4 against 4 + 5; and one round short of two windows.
-    assert is_declining(array(5, 4, 3, 5), 2)
-    assert not is_declining(array(5, 4, 4, 5), 2)
-    assert is_declining(array(0, 5, 4, 3, 5), 2)
-    assert not is_declining(array(9, 4, 1), 2)
-
-
 def test_scaled_utilities_begin_a_little_above_zero_and_are_clipped():
     # Clip at rank 2 of 4: 40. Floor .999 * 10 = 9.99, stretch 1000 - 9.99 = 990.01.
     utilities = scaled(array(1000, 10, 40, 20), 0.5)
@@ -202,8 +193,7 @@ def test_the_preferred_duration_is_that_at_the_rank():
     # 20 durations of 1 to 20 s: 10 % is 0-based rank 2, 99 % is rank 19.
     durations_s = np.append(np.arange(20.0, 0.0, -1.0), math.nan)
 
-    assert duration_at(durations_s, 10.0) == 3.0
-    assert duration_at(durations_s, 99.0) == 20.0
+    assert (duration_at(durations_s, 10.0), duration_at(durations_s, 99.0)) == (3.0, 20.0)
     assert duration_at(durations_s, 100.0) == math.inf
     assert math.isnan(duration_at(array(math.nan), 50.0))
 

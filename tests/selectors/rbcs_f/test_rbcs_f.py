@@ -68,11 +68,6 @@ def slow_choice(queues, exchange_s, num, keys, penalty):
     return sorted(best_group, key=lambda k: (-queues[k], keys[k]))
 
 
-def cost(queues, exchange_s, penalty):
-    """The objective of a round: V max tau - sum z."""
-    return penalty * exchange_s.max() - queues.sum()
-
-
 def test_queues_grow_by_beta_and_shrink_by_one():
     # 0 + .15; 1.2 + .15 - 1; .15 + .15 - 1 < 0.
     after = queues_after(np.array([0.0, 1.2, 0.15]), np.array([False, True, True]), 0.15)
@@ -126,17 +121,6 @@ def test_the_mean_is_that_of_a_ridge_regression():
     assert estimated_exchange_s(*estimate, query, 0.0) == pytest.approx(query @ theta)
     width = np.sqrt(query[0] @ np.linalg.inv(rows.T @ rows) @ query[0])
     assert estimated_exchange_s(*estimate, query, 0.4) == pytest.approx(query @ theta - 0.4 * width)
-
-
-def test_seconds_are_traded_for_queues():
-    # z = 3, 2, 1; tau = 10, 1, 1; two of three.
-    # V = 1:  {0,1} 10 - 5 = 5, {0,2} 10 - 4 = 6, {1,2} 1 - 3 = -2: the fast ones.
-    # V = .1: {0,1} 1 - 5 = -4, {0,2} 1 - 4 = -3, {1,2} .1 - 3 = -2.9: the long queues.
-    queues, exchange_s, keys = np.array([3.0, 2.0, 1.0]), np.array([10.0, 1.0, 1.0]), np.arange(3.0)
-
-    assert choose(queues, exchange_s, 2, keys, 1.0).tolist() == [1, 2]
-    assert choose(queues, exchange_s, 2, keys, 0.1).tolist() == [0, 1]
-    assert cost(queues[[0, 1]], exchange_s[[0, 1]], 0.1) == pytest.approx(-4.0)
 
 
 @settings(max_examples=40)

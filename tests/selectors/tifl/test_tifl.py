@@ -225,17 +225,6 @@ def test_the_worse_a_tier_the_more_probable_it_becomes():
         changed_probabilities(100.0 * accuracies, credit, keys)
 
 
-@pytest.mark.parametrize("rule", ["rank", "rank_to_zero", "error"])
-def test_one_paying_tier_is_certain_and_none_impossible(rule):
-    accuracies, keys = np.array([1.0, 0.2]), np.zeros(2)
-
-    one = changed_probabilities(accuracies, np.array([1.0, 0.0]), keys, rule)
-    none = changed_probabilities(accuracies, np.zeros(2), keys, rule)
-
-    assert one.tolist() == [1.0, 0.0]
-    assert none.tolist() == [0.0, 0.0]
-
-
 @settings(max_examples=40)
 @given(
     accuracies=st.lists(st.floats(0.0, 1.0), min_size=1, max_size=8),
@@ -268,3 +257,14 @@ def test_a_choice_is_the_head_of_the_tier_and_those_behind_it(tier_of, tier, num
     slow = sorted(meant, key=lambda i: (tier_of[i], keys[i]))[:num]
 
     assert choose(np.array(tier_of, dtype=np.int64), tier, num, keys, fill).tolist() == slow
+
+
+@pytest.mark.parametrize("rule", ["rank", "rank_to_zero", "error"])
+def test_one_paying_tier_is_certain_and_none_impossible(rule):
+    accuracies, keys = np.array([1.0, 0.2]), np.zeros(2)
+
+    one = changed_probabilities(accuracies, np.array([1.0, 0.0]), keys, rule)
+    none = changed_probabilities(accuracies, np.zeros(2), keys, rule)
+
+    assert one.tolist() == [1.0, 0.0]
+    assert none.tolist() == [0.0, 0.0]

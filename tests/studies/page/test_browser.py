@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,11 +12,10 @@ from PIL import Image
 
 from fleetsim.studies.page import study_page
 from fleetsim.studies.page.arm_styles import DARK_PAPER, LIGHT_PAPER
-from fleetsim.studies.page.study_tables import StudyHeader, StudyTables
 from tests.studies.page.made_tables import CONDITIONS, made_header, made_tables
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Locator, Page
+    from playwright.sync_api import Locator, Page
 
 pytestmark = pytest.mark.slow
 
@@ -35,9 +33,7 @@ WIDER = """() => [...document.querySelectorAll('body *')]
 
 
 @pytest.fixture(scope="module")
-def address(
-    tables: StudyTables, header: StudyHeader, tmp_path_factory: pytest.TempPathFactory
-) -> str:
+def address(tables, header, tmp_path_factory):
     folder: Path = tmp_path_factory.mktemp("study")
     return study_page.write_page(tables, header, folder).as_uri()
 
@@ -58,9 +54,7 @@ def complaints() -> list[str]:
 
 
 @pytest.fixture
-def open_page(
-    browser: Browser, address: str, complaints: list[str]
-) -> Iterator[Callable[..., Page]]:
+def open_page(browser, address, complaints):
     """Open the page; at the end nothing may have been complained of or asked for."""
     contexts = []
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fleetsim.studies.page import study_card, study_page
-from fleetsim.studies.page.study_tables import StudyHeader, StudyTables
+from fleetsim.studies.page.study_tables import StudyTables
 from fleetsim.studies.result import StudyResult
 from tests.report.parsed_page import ParsedPage
 from tests.studies.page.made_tables import (
@@ -25,9 +25,7 @@ from tests.studies.small_studies import loaded
 
 
 @pytest.fixture(scope="module")
-def page(
-    tables: StudyTables, header: StudyHeader, tmp_path_factory: pytest.TempPathFactory
-) -> Path:
+def page(tables, header, tmp_path_factory):
     return study_page.write_page(tables, header, tmp_path_factory.mktemp("study"))
 
 

@@ -219,15 +219,6 @@ def test_a_mean_ledger_counts_a_run_without_a_part_as_zero():
     assert joules.to_dict("index")["a"] == {"transmit": 3.0, "compute": 16.0}
 
 
-def test_an_interval_of_costs_is_that_of_their_logarithms():
-    # Logs 0, 1, 2, 3, 4: mean 2, s = sqrt(2.5), t(.975, 4) = 2.776445: half width 1.96324.
-    mean = intervals.geometric(np.exp(np.arange(5.0)))
-
-    assert mean.center == pytest.approx(math.exp(2.0))
-    assert math.log(mean.high) == pytest.approx(2.0 + 1.96324, abs=1e-5)
-    assert math.log(mean.low) == pytest.approx(2.0 - 1.96324, abs=1e-5)
-
-
 def test_what_limits_the_findings_is_said(tables, header):
     one = made_header(seeds=(1,))
     runs = tables.runs.copy()
