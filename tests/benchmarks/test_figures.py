@@ -99,7 +99,8 @@ def test_the_simulator_costs_what_is_neither_training_nor_evaluation():
     assert cost is not None
     assert cost.round_ms.median == pytest.approx(150.0)
     assert cost.share.median == pytest.approx(0.3 / 2.7)
-    assert (cost.task_us.median, cost.num_tasks) == (pytest.approx(15_000.0), 10.0)
+    assert cost.task_us.median == pytest.approx(15_000.0)
+    assert cost.num_tasks == 10.0
     assert cost.num_steps == 600.0
     assert simulator_cost([PEER]) is None
 

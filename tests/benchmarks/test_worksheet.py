@@ -41,20 +41,10 @@ def digits(tmp_path: Path) -> tuple[Scenario, Path]:
 
 
 def worksheet(folder: Path, **changes: object) -> Worksheet:
-    given: dict[str, object] = {
-        "data": str(folder),
-        "model": "2nn",
-        "cohort": 2,
-        "epochs": 1,
-        "batch_size": 8,
-        "learning_rate": 0.1,
-        "rounds": 1,
-        "seed": 1,
-        "threads": 1,
-        "processes": 1,
-        "result": str(folder / "sheet.json"),
-    }
-    path = folder / "work.json"
+    path, result = folder / "work.json", folder / "sheet.json"
+    given: dict[str, object] = {"data": str(folder), "result": str(result), "model": "2nn"}
+    given |= {"cohort": 2, "epochs": 1, "batch_size": 8, "learning_rate": 0.1, "rounds": 1}
+    given |= {"seed": 1, "threads": 1, "processes": 1}
     path.write_text(json.dumps(given | changes), encoding="utf-8")
     return Worksheet.read(str(path))
 

@@ -111,7 +111,12 @@ class HasFrozen(Net):
 
 def built(change: Callable[[Any], Any]) -> dict[str, Any]:
     """Return a constructor after which something of the network is changed."""
-    return {"__init__": lambda self: (Net.__init__(self), change(self))[0]}
+
+    def build(self: Net) -> None:
+        Net.__init__(self)
+        change(self)
+
+    return {"__init__": build}
 
 
 def maps(change: Callable[[Net, Tensor], Tensor], **attributes: Any) -> dict[str, Any]:

@@ -123,7 +123,8 @@ def test_figures_become_si(write):
     assert (device.name, device.compute.conv_flop_per_s) == ("mine", 10e9)
     assert (device.compute.peak_flop_per_s, device.compute.parameter_s) == (40e9, 0.5e-6)
     assert device.compute.phi == {"conv": 1, "depthwise": 0.5, "gemm": 0.5, "rnn": 0.5}
-    assert (device.compute.layer_s, device.battery_j) == (0.002, pytest.approx(3600 * 4))
+    assert device.compute.layer_s == 0.002
+    assert device.battery_j == pytest.approx(3600 * 4)
     assert device.ram_byte == 2 * 1024**3
     assert device.inferred == ("compute.clock_share",)
 
@@ -257,7 +258,8 @@ def test_the_examples_in_the_docs_load(write):
 
     assert load_device(write(example("title: "))).kind == "board"
     assert ours.power.train_above_idle_w == 5.2
-    assert (ours.battery_j, ours.compute) == (pytest.approx(4100 * 3.6 * 3.85), pixel.compute)
+    assert ours.battery_j == pytest.approx(4100 * 3.6 * 3.85)
+    assert ours.compute == pixel.compute
     assert ours.title == "Pixel 6 of our laboratory"
     assert skin is not None
     assert skin.clock_fraction == (0.8, 0.5)

@@ -112,7 +112,8 @@ def test_the_vector_is_the_sum_of_the_local_gradients():
     assert client_vector(base, local, 0.5, "delta").tolist() == [2.0, -1.0]
 
 
-def test_the_projection_keeps_the_length_of_the_vector():
+def test_the_direction_is_the_mean_and_the_projection_keeps_the_length_of_the_vector():
+    assert direction(VECTORS).tolist() == [0.0, 3.0]
     # G = (0, 3): 4 * 3 / 3, 5 * 3 / 3, 0. A cosine would be 4/5, 1, 0.
     assert gradient_projection(VECTORS, np.array([0.0, 3.0])).tolist() == [4.0, 5.0, 0.0]
     # Half as long and turned about: half of it, negative.

@@ -13,6 +13,7 @@ from fleetsim.selectors.oort.equations import (
     cut_off_pool,
     duration_at,
     exploration_pool,
+    is_declining,
     num_exploited,
     paced_percentile,
     scaled,
@@ -163,6 +164,13 @@ def test_the_pool_is_never_smaller_than_the_quota_and_holds_the_best(utilities, 
 
     assert pool.size >= quota
     assert outside.size == 0 or scores[outside].max() < scores[pool].min()
+
+
+def test_the_pacer_compares_two_windows():
+    # W = 2: 5 + 4 against 3 + 5; 5 + 4 against 4 + 5; and one round short of two windows.
+    assert is_declining(array(0, 5, 4, 3, 5), 2)
+    assert not is_declining(array(5, 4, 4, 5), 2)
+    assert not is_declining(array(9, 4, 1), 2)
 
 
 def test_scaled_utilities_begin_a_little_above_zero_and_are_clipped():

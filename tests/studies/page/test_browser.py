@@ -62,7 +62,7 @@ def open_page(browser, address, complaints):
         context = browser.new_context(**settings)
         context.set_default_timeout(PATIENCE_MS)
         contexts.append(context)
-        page = context.new_page()
+        page: Page = context.new_page()
         page.on("console", lambda message: complaints.append(message.text))
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("dialog", lambda dialog: complaints.append(dialog.message))

@@ -62,7 +62,8 @@ def test_every_form_holds_the_same_samples(form):
 
     assert np.asarray(loaded.train_inputs).dtype == np.float32
     np.testing.assert_array_equal(loaded.train_inputs, X.astype(np.float32))
-    assert (loaded.train_labels.dtype, loaded.train_labels.tolist()) == (np.int64, Y.tolist())
+    assert loaded.train_labels.dtype == np.int64
+    assert loaded.train_labels.tolist() == Y.tolist()
     assert loaded.num_classes == 3
     assert loaded.owner is None
 

@@ -1,4 +1,4 @@
-"""Sections of devices, against sums by hand."""
+"""The page of validation: sections against sums by hand, and that the command writes it."""
 
 import csv
 import gzip
