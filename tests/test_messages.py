@@ -1,21 +1,19 @@
 """Values of users in messages."""
 
-import ast
 import typing
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import fleetsim
 from fleetsim import bundled, errors
+from fleetsim.contracts import Progress
+from fleetsim.engine.servers.stop import StopSettings
 from fleetsim.errors import DataError, DivergenceError, ScenarioError, SimulationError
+from fleetsim.host.plain_console import PlainConsole
+from fleetsim.progress import bar, fraction_done, logged
 from fleetsim.quoting import MAX_LINE, MAX_VALUE, cut, one_line, quoted
-
-_RAISERS = {"ScenarioError", "DataError", "fault", "_refused", "telling", "line", "at"}
-_AS_REPR = 114
-"""Number of `!r` in the syntax tree."""
+from fleetsim.scenario import load
 
 
 @given(st.text(max_size=300))
@@ -47,29 +45,6 @@ def test_what_just_fits_is_not_cut():
     assert quoted("x" * 78) == f"'{'x' * 78}'"
 
 
-def test_messages_to_users_quote_nothing_at_full_length():
-    """No f-string of theirs has `!r`, which neither cuts nor knows where to; `quoted` does."""
-    faults = []
-    package = Path(fleetsim.__file__).parent
-    for path in package.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.Call) and _name(node.func) in _RAISERS:
-                faults += [
-                    f"{path.relative_to(package)}:{inner.lineno}: {ast.unparse(inner.value)}"
-                    for inner in ast.walk(node)
-                    if isinstance(inner, ast.FormattedValue)
-                    and inner.conversion == _AS_REPR
-                    # Numbers and words of fleetsim's own are as short as they are.
-                    and not ast.unparse(inner.value).endswith(("_j", ".kind", "[client])"))
-                ]
-
-    assert not faults
-
-
-def _name(function: ast.expr) -> str:
-    return function.attr if isinstance(function, ast.Attribute) else ast.unparse(function)
-
-
 @pytest.mark.parametrize(
     ("fault", "lines"),
     [
@@ -99,3 +74,37 @@ def test_the_message_on_an_unknown_name_fits_on_a_screen(kind):
 
     assert "bundled are " in message
     assert len(message) <= 700
+
+
+def test_a_long_run_logs_a_line_every_half_a_minute():
+    now_s = [100.0]
+    lines: list[str] = []
+    show = logged(load("quickstart"), lines.append, clock=lambda: now_s[0])
+    for at_s, round_ in ((101.0, 1), (129.9, 2), (130.0, 3), (159.9, 4), (175.0, 5), (204.0, 6)):
+        now_s[0] = at_s
+        show(Progress(round_, 60.0 * round_, 0.5, 1000.0, 8, 10))
+
+    # Quickstart has 80 rounds.
+    state = "accuracy 0.500  1.0 kJ  8/10 delivered"
+    assert lines == [
+        f"quickstart: 4%  round 3  00:03:00  {state}",
+        f"quickstart: 6%  round 5  00:05:00  {state}",
+    ]
+
+
+def test_a_run_is_as_far_as_its_nearest_stop_rule():
+    stop = StopSettings(rounds=10, time_s=1000.0, energy_j=100.0, accuracy=0.9)
+
+    assert fraction_done(stop, Progress(2, 50.0, 0.45, 10.0, 1, 1)) == 0.5
+    assert fraction_done(stop, Progress(2, 900.0, None, 10.0, 1, 1)) == 0.9
+    assert fraction_done(stop, Progress(30, 0.0, None, 0.0, 1, 1)) == 1.0
+
+
+def test_a_bar_is_shown_to_a_person_alone(capsys):
+    for is_terminal in (False, True):
+        console = PlainConsole(force_terminal=is_terminal, width=80)
+        with bar("timeline", console) as update:
+            update(0.5, "half-way")
+
+        out = capsys.readouterr().out
+        assert ("timeline" in out, "half-way" in out) == (is_terminal, is_terminal)

@@ -131,6 +131,4 @@ def test_a_page_that_cannot_be_written_is_one_line(runs, refused):
     (runs / "run" / "figures").mkdir()
     (runs / "run" / "report.html").mkdir()
 
-    line = refused("report", "run")
-
-    assert line.startswith("run/report.html: cannot be written")
+    assert refused("report", "run").startswith("run/report.html: cannot be written")

@@ -1,7 +1,5 @@
 """Price list of the selectors: text of the page, and origin of its figures."""
 
-import numpy as np
-import pandas as pd
 import pytest
 
 from benchmarks import choice_times, probing
@@ -18,44 +16,6 @@ def test_the_page_says_of_every_selector_what_the_code_says():
     needs = {prices.label(k, v): prices.needs_cells(d) for k, v, d in ROWS}
 
     assert prices.with_rows(page, "needs", needs) == page
-
-
-def test_costs_are_sums_of_the_set_up_and_means_of_the_cycle():
-    num = probing.SET_UP_ROUNDS + probing.CYCLE_ROUNDS
-    number = np.arange(1, num + 1)
-    # Round 1 probes for 10 s and 7 J; every second round of the cycle for 2 s and 1 J; each round
-    # waits for a second, and trains for 4 s and 3 J.
-    is_set_up = number == 1
-    is_asked = (number > probing.SET_UP_ROUNDS) & (number % 2 == 0)
-    probe_s = np.where(is_set_up, 10.0, np.where(is_asked, 2.0, 0.0))
-    probe_j = np.where(is_set_up, 7.0, np.where(is_asked, 1.0, 0.0))
-    rounds = pd.DataFrame(
-        {
-            "round": number,
-            "started_at_s": 100.0 * number,
-            "finished_at_s": 100.0 * number + 1.0 + probe_s + 4.0,
-            "idle_s": 1.0,
-            "probe_s": probe_s,
-            "energy_probe_j": probe_j,
-            "energy_j": probe_j + 3.0,
-        }
-    )
-    probes = [(1, "probe", 50, 5), (1, "probe", 50, 5)]
-    probes += [(r, "probe", 20, 8) for r in number[is_asked].tolist()]
-    trained = [(r, "train", 500, 400) for r in number.tolist()]
-    columns = ["round", "purpose", "download_byte", "upload_byte"]
-    tasks = pd.DataFrame([*probes, *trained], columns=columns)
-
-    result = probing.prices(rounds, tasks, set_up_choices=1)
-
-    assert result.set_up == probing.Cost(100.0, 10.0, 7.0, 10.0)
-    assert result.by_round == probing.Cost(10.0, 4.0, 0.5, 1.0)
-    assert result.training == probing.Cost(500.0, 400.0, 3.0, 4.0)
-    assert prices.probing_cells(result) == (
-        *("100", "10", "7.00", "10.0"),
-        *("10", "4", "0.500", "1.00"),
-        *("16.7 %", "25.0 %"),
-    )
 
 
 def test_a_fleet_that_is_too_large_for_a_selector_is_said_to_be():

@@ -116,11 +116,6 @@ def test_validate_says_that_it_is_valid_and_what_it_asks_for():
     assert "deadline    7 s" in shown
 
 
-@pytest.mark.parametrize("path", [(), ("study",), *COMMANDS], ids=" ".join)
-def test_the_help_has_a_short_option_everywhere(path):
-    assert called(*path, "-h").stdout == called(*path, "--help").stdout
-
-
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
@@ -170,11 +165,3 @@ def test_the_schema_knows_every_key_with_a_description_and_that_of_studies_is_an
     assert study["title"] == "fleetsim study"
     assert set(study["properties"]) >= {"scenario", "arms", "vary", "seeds"}
     assert called("schema", "study", "--plugin", "least:LeastAsked").exit_code == 2
-
-
-def test_units_in_brackets_are_shown_in_the_help():
-    # Help texts are rich markup, in which brackets are styles unless they are escaped.
-    shown = " ".join(called("trace", "import", "--help").output.split())
-
-    for text in ("'DL_bitrate[kbit/s]'", "load=cpu[%]", "used[MiB]", "[%d.%m.%Y", "'DL[kbit/s]'"):
-        assert text in shown

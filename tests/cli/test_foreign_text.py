@@ -1,6 +1,5 @@
 """Text of foreign files on the terminal: no control character of theirs reaches it."""
 
-import ast
 import io
 import json
 import re
@@ -21,8 +20,6 @@ from fleetsim.record.manifest import write_manifest
 from tests.report.made_runs import MadeUp, make_run
 
 EVIL = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e"
-PACKAGE = Path(fleetsim.__file__).parent
-WRITERS = ("typer.echo", "print", "rich.print", "Console", "sys.stdout.write")
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -67,9 +64,7 @@ def test_no_control_character_of_a_run_folder_reaches_the_terminal(verb: str, tm
         {"device_kinds": {EVIL: "phone"}},
     ],
 )  # fmt: skip
-def test_no_control_character_of_an_error_reaches_the_terminal(
-    content: dict[str, object], tmp_path: Path
-):
+def test_no_control_character_of_an_error_reaches_the_terminal(content, tmp_path):
     run = make_run(tmp_path / f"one{EVIL}", MadeUp())
     path = run.folder / "manifest.json"
     data = json.loads(path.read_text()) | content | {"content_sha256": None}
@@ -108,15 +103,3 @@ def test_words_of_a_table_that_no_run_writes_are_refused(
     assert message in str(ended.exception)
     assert CONTROL.search(str(ended.exception)) is None
     assert len(str(ended.exception)) < 1000
-
-
-def test_only_the_plain_console_and_terminal_write_to_the_terminal():
-    others = []
-    for path in sorted(PACKAGE.rglob("*.py")):
-        name = path.relative_to(PACKAGE).as_posix()
-        if name in ("cli/terminal.py", "host/plain_console.py"):
-            continue
-        calls = (n for n in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(n, ast.Call))
-        others += [f"{name}:{call.lineno}" for call in calls if ast.unparse(call.func) in WRITERS]
-
-    assert others == []

@@ -44,13 +44,6 @@ def test_figures_are_files_where_formats_are_asked_for(made, command):
     assert "12.3\xa0%" in (made.folder / "report.html").read_text()
 
 
-def test_an_unknown_format_is_one_line(made, command):
-    done = command("report", made.folder, "--format", "gif")
-
-    assert done.code == 2
-    assert "'gif' is not one of 'pdf', 'png', 'svg'" in done.err
-
-
 def called(*words: object):
     return CliRunner().invoke(app, ["timeline", *map(str, words)])
 

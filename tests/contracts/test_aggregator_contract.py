@@ -78,8 +78,7 @@ def test_the_model_is_new_and_shows_neither_the_order_of_arrival_nor_what_was_la
     model = settings.build().aggregate(base, reports)
     late = reports[0]._replace(client=9, outcome=Outcome.LATE, num_samples=1000)
 
-    assert model.shape == base.shape
-    assert model.dtype == np.float32
+    assert (model.shape, model.dtype) == (base.shape, np.float32)
     assert np.isfinite(model).all()
     for given in (base, *(report.vector for report in reports if report.vector is not None)):
         assert not np.shares_memory(model, given)

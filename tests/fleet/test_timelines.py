@@ -5,7 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fleetsim import simulate
+from fleetsim.catalogue import listing
+from fleetsim.fleet.devices.profile import device_names, load_device, reproduction_names
 from fleetsim.fleet.energy import beyond_tails
+from fleetsim.scenario import load, reproductions, scenario_warnings
 from tests.fleet.alone import beyond_tail, side_by_side
 from tests.fleet.one_timeline import Timeline, row_of
 
@@ -83,3 +87,37 @@ def test_tail_and_transfer_together_cost_the_larger_at_every_moment(watts, tail_
         expected_j += max(power_w, tail_w) * inside_s + power_w * (width_s - inside_s)
         now_s += width_s
     assert together_j == pytest.approx(expected_j, rel=1e-9, abs=1e-9)
+
+
+NAME = "reproduction/jetson-nano-fedgcs"
+LABEL = "reproduction:jetson-nano-fedgcs"
+
+
+def test_it_is_listed_apart_and_says_what_it_is():
+    devices = listing("devices")
+
+    assert reproduction_names() == [NAME]
+    assert NAME not in device_names()
+    assert NAME not in {row[0] for row in devices.rows}
+    assert f"Not physical, for comparison with a paper alone: {NAME}" in devices.note
+    assert "not physical" in load_device(NAME).title
+
+
+def test_a_scenario_with_it_warns_and_its_tables_carry_the_label(tmp_path):
+    changes = [f"fleet.devices={{{NAME}: 1.0}}", "fleet.usage={trace: null}", "stop.rounds=1"]
+    scenario = load("quickstart", changes)
+    warning, *_ = scenario_warnings(scenario)
+    done = simulate.run(scenario, out=tmp_path / "run", train=False)
+
+    assert warning.startswith(f"fleet.devices: {LABEL} is a reproduction, not physical:")
+    assert scenario_warnings(load("quickstart")) == []
+    assert set(done.tasks.device) == {LABEL}
+    assert [name for name, _ in reproductions(scenario)] == [LABEL]
+
+
+def test_a_file_of_ones_own_may_say_so_too(tmp_path):
+    path = tmp_path / "theirs.yaml"
+    path.write_text("extends: pixel-6\ntitle: Theirs\nreproduction: figures of their paper\n")
+
+    assert load_device(str(path)).name == "reproduction:theirs"
+    assert load_device("pixel-6").reproduction is None

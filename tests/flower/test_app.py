@@ -235,9 +235,7 @@ def test_the_verb_runs_an_app_and_writes_the_report(tmp_path):
     out = str(tmp_path / "run")
     options = ["--scenario", "quickstart", "--run-config", "num-server-rounds=2", "--out", out]
 
-    result = CliRunner().invoke(app, ["flower", "run", folder, *options])
-
-    assert result.exception is None
+    assert CliRunner().invoke(app, ["flower", "run", folder, *options]).exception is None
     assert (tmp_path / "run" / "report.html").exists()
     assert "legacy-numpy" in (tmp_path / "run" / "manifest.json").read_text("utf-8")
 

@@ -26,9 +26,6 @@ def client_with(lines):
     return CLIENT.replace("    [weights]", f"{lines}    [weights]")
 
 
-# --- what is kept ---------------------------------------------------------------------------------
-
-
 def test_another_app_configuration_or_source_is_not_resumed(tmp_path):
     app = small_app(tmp_path / "app", train())
     interrupted(run, app, tmp_path / "run", after=2)
@@ -77,9 +74,6 @@ def test_a_client_that_changes_its_message_changes_nobody_elses(tmp_path):
     app, _ = ran(tmp_path, main, client=client_with(lines))
 
     assert logged(app) == [{"note": "server"}]
-
-
-# --- costs ----------------------------------------------------------------------------------------
 
 
 def half_late(home, before="", **texts):
@@ -147,8 +141,6 @@ def test_measured_always_a_late_client_is_computed_once_charged_and_not_heard(tm
     late = made.tasks[is_late]
     assert np.allclose(late[["download_s", "compute_s", "upload_s"]].sum(axis=1), deadline_s)
 
-
-# --- faults ---------------------------------------------------------------------------------------
 
 FAILS = client_with("    1 / 0\n")
 REFUSED = {

@@ -135,9 +135,6 @@ def test_strategies_of_flower_run_as_they_are(strategy, tmp_path):
     assert made.rounds["accuracy"].notna().all()
 
 
-# --- messages on the clock ------------------------------------------------------------------------
-
-
 def test_two_batches_of_a_round_draw_different_numbers_and_a_second_run_the_same(tmp_path):
     main = """
     grid.send_and_receive(messages(list(grid.get_node_ids())[:1]))

@@ -4,15 +4,13 @@ import os
 import re
 
 import pytest
-from hypothesis import given
 
 from fleetsim.user import KINDS
-from tests.fuzz import documents, plug_ins
-from tests.fuzz.case import PRECIOUS, Case, Link, Pipe
+from tests.fuzz import plug_ins
+from tests.fuzz.case import Case
 from tests.fuzz.cases import TARGETS
 from tests.fuzz.sandbox import Ending
 from tests.fuzz.search import search
-from tests.fuzz.strange_folders import Files
 from tests.fuzz.verdict import faults
 
 NUM_CASES = int(os.environ.get("FLEETSIM_FUZZ_CASES", "200"))
@@ -29,36 +27,11 @@ def test_damaged_input_ends_in_one_plain_line(target, tmp_path):
     assert not tally.faults, f"{dict(tally.faults)}; the cases are in {tmp_path}"
 
 
-def containers(value):
-    """Identities of the lists and mappings in a value."""
-    if isinstance(value, list | dict):
-        yield id(value)
-        for part in value.values() if isinstance(value, dict) else value:
-            yield from containers(part)
-
-
-@given(documents.damaged([{"a": 1, "b": [{"c": 2}]}]))
-def test_a_drawn_document_shares_nothing_with_the_values_that_it_is_drawn_from(document):
-    """Otherwise a later change in it would change them, and a seed would draw other cases."""
-    assert not {*containers(document)} & {*containers(documents.JUNK)}
-
-
 def test_plug_ins_of_every_kind_misbehave_in_each_of_their_methods():
     assert set(plug_ins.BODIES) == set(KINDS)
     for name, kind in KINDS.items():
         due = {*kind.methods()} - (set() if name == "aggregator" else kind.optional)
         assert due <= set(re.findall(r"def (\w+)\(self", plug_ins.BODIES[name]))
-
-
-def test_a_case_has_links_and_pipes_and_tells_what_was_changed_behind_them(tmp_path):
-    files: Files = {"a/precious": PRECIOUS, "out/x": Link("../a/precious"), "out/y": Pipe()}
-    case = Case((), files, untouched=("a/precious",))
-    case.write(tmp_path)
-
-    assert (tmp_path / "out/y").is_fifo()
-    assert case.touched(tmp_path) == []
-    (tmp_path / "out/x").write_text("other")
-    assert case.touched(tmp_path) == ["a/precious was changed"]
 
 
 def test_a_fault_of_ones_own_code_may_have_any_text():

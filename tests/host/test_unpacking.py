@@ -14,13 +14,7 @@ from hypothesis import strategies as st
 from fleetsim.errors import DataError
 from fleetsim.fleet.traces.csv_table import read_csv_table
 from fleetsim.fleet.traces.usage.flash import read_flash
-from fleetsim.host.unpacking import (
-    LEAST_LIMIT_BYTE,
-    LIMIT_VARIABLE,
-    gunzip,
-    limit_byte,
-    unpacked,
-)
+from fleetsim.host.unpacking import LEAST_LIMIT_BYTE, LIMIT_VARIABLE, gunzip, limit_byte, unpacked
 from fleetsim.learning.data.formats.archives import read_tar
 from fleetsim.learning.data.formats.idx import read_idx
 from fleetsim.learning.data.published.extrasensory import read_person
@@ -38,8 +32,7 @@ def _default_limit(monkeypatch):
 
 
 def test_the_limit_is_64_mib_or_32_times_the_compressed_size():
-    assert limit_byte(1000) == 64 * MIB
-    assert limit_byte(10 * MIB) == 320 * MIB
+    assert (limit_byte(1000), limit_byte(10 * MIB)) == (64 * MIB, 320 * MIB)
 
 
 def test_the_environment_sets_another_limit(monkeypatch):

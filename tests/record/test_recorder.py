@@ -8,14 +8,7 @@ from fleetsim.contracts import State
 from fleetsim.errors import DataError
 from fleetsim.record import checkpoint, tables
 from fleetsim.record.recorder import RunRecorder
-from tests.record.rows import (
-    NOBODY,
-    STARTED,
-    client_rows,
-    new_recorder,
-    round_row,
-    simulate,
-)
+from tests.record.rows import NOBODY, STARTED, client_rows, new_recorder, round_row, simulate
 
 
 def saved(folder: Path) -> checkpoint.Latest:

@@ -63,8 +63,7 @@ def test_accuracy_at_shares_of_the_planned_rounds(tmp_path: Path):
     run = made(tmp_path / "run", num_rounds=8)
 
     assert run.horizon_rounds == 8
-    assert run.accuracy_at(0.15) == 0.2
-    assert run.accuracy_at(0.375) == 0.6
+    assert (run.accuracy_at(0.15), run.accuracy_at(0.375)) == (0.2, 0.6)
     assert run.accuracy_at(0.5) == 0.5
     assert run.accuracy_at(1.0) is None
     # A run that was accurate enough to stop keeps its last model.
@@ -93,8 +92,7 @@ def test_who_was_seen_when_and_how_often(tmp_path: Path):
     # 0, 1, 2 in round 1, 3 in round 3, 4 in a round that was cut off.
     run = made(tmp_path / "run", [*tasks(), task_row(99, 4, round=5)], status="interrupted")
     assert run.share_seen().tolist() == [0.6, 0.6, 0.8, 0.8]
-    assert run.rounds_to_seen(0.6) == 1
-    assert run.rounds_to_seen(0.8) == 3
+    assert (run.rounds_to_seen(0.6), run.rounds_to_seen(0.8)) == (1, 3)
     assert run.rounds_to_seen() is None
     assert run.selection_counts().tolist() == [3, 1, 1, 1, 0]
     with pytest.raises(ValueError, match="share must be above 0 and at most 1, got 90"):
@@ -166,7 +164,6 @@ def test_opinions_stand_with_the_round_that_was_judged(tmp_path):
     ]
     opinions = made(tmp_path / "run", rows).opinions()
 
-    assert opinions["round"].tolist() == [1, 1, 3]
-    assert opinions["client"].tolist() == [1, 3, 1]
+    assert (opinions["round"].tolist(), opinions["client"].tolist()) == ([1, 1, 3], [1, 3, 1])
     assert opinions["opinion"].tolist() == [0.75, 0.25, 0.5]
     assert opinions["belief"].tolist() == pytest.approx([0.875, np.nan, np.nan], nan_ok=True)

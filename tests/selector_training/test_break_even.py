@@ -6,8 +6,9 @@ import pytest
 from typer.testing import CliRunner
 
 from fleetsim.cli import app
-from fleetsim.errors import ScenarioError
+from fleetsim.errors import DataError, ScenarioError
 from fleetsim.selector_training.break_even import break_even, facts_by_clients, spent_before_use
+from fleetsim.selector_training.weight_writing import existing_file, write_weights
 from fleetsim.selectors.learned_weights import WeightFile
 
 COLUMNS = ["condition", "arm", "seed", "target", "metric", "cost", "is_reached"]
@@ -77,8 +78,7 @@ def test_runs_and_rounds_to_break_even_by_hand():
     # (1000 + 30) s of runs and fit / 30 s; 400 J / 20 J.
     assert seconds.runs == pytest.approx(1030.0 / 30.0)
     assert seconds.rounds == pytest.approx(12.0 * 1030.0 / 30.0)
-    assert joules.runs == pytest.approx(20.0)
-    assert joules.rounds == pytest.approx(240.0)
+    assert (joules.runs, joules.rounds) == (pytest.approx(20.0), pytest.approx(240.0))
     # t(1; .975) = 12.706; the standard error of 20 and 40 is 10.
     assert (seconds.low, seconds.high) == pytest.approx((30.0 - 127.062, 30.0 + 127.062), abs=0.01)
 
@@ -117,3 +117,34 @@ def test_the_command_says_which_arms_the_study_has_and_how_runs_are_made(tmp_pat
     assert "has no arm 'fedgsc'; it has random, " in str(misspelt.exception)
     assert "did you mean 'fedgcs'?" in str(misspelt.exception)
     assert "has no complete run of 'fedgcs'; complete are runs of no arm" in str(missing.exception)
+
+
+def test_weights_of_further_fleets_are_added_and_those_of_the_same_replaced(tmp_path):
+    path = tmp_path / "new" / "weights.safetensors"
+    for clients, value in (("aa", 1.0), ("bb", 2.0), ("aa", 3.0)):
+        write_weights(path, "favor", {clients: {"bias": np.array([value])}}, {"seed": str(value)})
+
+    file = existing_file(path, "favor")
+
+    assert file is not None
+    assert {key: state["bias"].tolist() for key, state in file.weights.items()} == {
+        "aa": [3.0],
+        "bb": [2.0],
+    }
+    assert file.facts == {"aa/seed": "3.0", "bb/seed": "2.0"}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (WeightFile("favor", {}).encoded(), r"has weights of 'favor', not of 'fedgcs'.*--out"),
+        (b"important", r"kept\.file: is no weight file.*--out"),
+    ],
+)
+def test_a_file_of_something_else_is_not_touched(content, message, tmp_path):
+    path = tmp_path / "kept.file"
+    path.write_bytes(content)
+
+    with pytest.raises((DataError, ScenarioError), match=message):
+        write_weights(path, "fedgcs", {"aa": {"bias": np.zeros(1)}}, {})
+    assert path.read_bytes() == content

@@ -56,15 +56,13 @@ def test_what_is_written_is_read(weights):
 
     read = WeightFile.decoded(file.encoded())
 
-    assert read.kind == "fedmarl"
-    assert read.facts == file.facts
+    assert (read.kind, read.facts) == ("fedmarl", file.facts)
     assert read.weights.keys() == weights.keys()
     for clients, state in weights.items():
         assert read.weights[clients].keys() == state.keys()
         for name, array in state.items():
             other = read.weights[clients][name]
-            assert other.dtype == array.dtype
-            assert other.shape == array.shape
+            assert (other.dtype, other.shape) == (array.dtype, array.shape)
             assert other.tobytes() == array.tobytes()
 
 

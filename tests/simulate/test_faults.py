@@ -82,8 +82,7 @@ def test_a_full_disk_is_one_line_and_what_was_saved_before_stands(
     assert "No space left on device" in ended.err
     assert "--resume" in ended.err
     assert open_run(out).rounds.equals(whole.rounds.head(num_kept))
-    resumed = simulate.run(scenario, out=out, resume=True)
-    assert resumed.manifest.digest == whole.manifest.digest
+    assert simulate.run(scenario, out=out, resume=True).manifest.digest == whole.manifest.digest
 
 
 @pytest.mark.slow

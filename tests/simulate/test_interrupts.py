@@ -83,8 +83,7 @@ def test_a_signal_says_how_to_go_on_and_the_run_does(
     assert open_run(out).manifest.status == "interrupted"
     assert open_run(out).manifest.stop_text == message
     assert open_run(out).rounds.equals(whole.rounds.head(3))
-    resumed = simulate.run(scenario, out=out, resume=True)
-    assert resumed.manifest.digest == whole.manifest.digest
+    assert simulate.run(scenario, out=out, resume=True).manifest.digest == whole.manifest.digest
 
 
 @pytest.mark.slow

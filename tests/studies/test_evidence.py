@@ -32,8 +32,7 @@ def costs(metric="joules", **by_arm):
 def test_every_arm_has_a_summary_in_the_order_of_the_study():
     result = evidence.summaries(costs(b=[4.0, -6.0], a=[1.0, 3.0]), ["a", "b"])
 
-    assert result["arm"].tolist() == ["a", "b"]
-    assert result["num_reached"].tolist() == [2, 1]
+    assert (result["arm"].tolist(), result["num_reached"].tolist()) == (["a", "b"], [2, 1])
     assert result["restricted_mean"].tolist() == [2.0, 5.0]
     assert result["mean"].isna().tolist() == [False, True]
 

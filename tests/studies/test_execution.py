@@ -1,7 +1,7 @@
 """Execution of studies: what is made, repeated, shared and on record."""
 
 import shutil
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import CancelledError
 from pathlib import Path
 
 import pyarrow as pa
@@ -72,9 +72,7 @@ def test_only_runs_that_no_study_has_made_are_made(home, tmp_path):
 def test_a_failed_run_is_repeated_after_the_others(tmp_path, fault, text):
     watcher, executor = Silent(), AtOnce(fault)
 
-    done = executed(loaded(tmp_path), tmp_path / "home", executor, watcher)
-
-    assert done.failures == {}
+    assert executed(loaded(tmp_path), tmp_path / "home", executor, watcher).failures == {}
     assert executor.num_tasks == 5
     repeated = [text for kind, text in watcher.events if kind == "repeated"]
     assert repeated == [f"random, seed 1: {text}"]
@@ -89,8 +87,7 @@ def test_a_run_that_fails_twice_is_on_record_until_it_succeeds_and_the_others_go
 
     done = executed(study, store.home, executor)
 
-    first = study.runs[0]
-    assert done.failures == {first.key: "net.csv:3: broken; repair it"}
+    assert done.failures == {study.runs[0].key: "net.csv:3: broken; repair it"}
     assert done.num_made == 3
     rows = tables_of(study, store).runs
     assert rows["status"].tolist() == ["failed", "done", "done", "done"]
@@ -185,26 +182,6 @@ def test_a_damaged_checkpoint_is_set_aside_too(tmp_path):
 
     assert (done.num_made, done.failures) == (4, {})
     assert (store.folder(first).parent / f"{store.folder(first).name}.damaged").is_dir()
-
-
-@pytest.mark.slow
-def test_files_of_another_run_are_not_accepted(tmp_path):
-    class Mixed(AtOnce):
-        """Returns the tasks of the first run with every manifest."""
-
-        kept: bytes = b""
-
-        def submit(self, task, /, *arguments, **named):
-            files = super().submit(task, *arguments, **named).result()
-            self.kept = self.kept or files["tasks.parquet"]
-            mixed: Future[dict[str, bytes]] = Future()
-            mixed.set_result({**files, "tasks.parquet": self.kept})
-            return mixed
-
-    done = executed(loaded(tmp_path), tmp_path / "home", Mixed())
-
-    assert done.num_made == 1
-    assert len(done.failures) == 3
 
 
 def test_a_study_is_not_executed_twice_at_a_time(tmp_path):

@@ -126,9 +126,7 @@ RUNS: dict[str, tuple[Change, str]] = {
 
 
 @pytest.mark.parametrize(("change", "text"), RUNS.values(), ids=RUNS)
-def test_a_folder_that_is_not_that_of_its_run_is_found(
-    change: Change, text: str, store: RunStore, tmp_path: Path
-):
+def test_a_folder_that_is_not_that_of_its_run_is_found(change, text, store, tmp_path):
     study = loaded(tmp_path)
     first, other_arm, other_seed, _ = study.runs
     digest = read_manifest(store.folder(first)).digest
@@ -260,9 +258,7 @@ CHECKPOINTS: dict[str, tuple[Callable[[Path], None], str]] = {
 
 
 @pytest.mark.parametrize(("change", "text"), CHECKPOINTS.values(), ids=CHECKPOINTS)
-def test_a_checkpoint_that_is_not_of_the_run_is_not_resumed(
-    change: Callable[[Path], None], text: str, tmp_path: Path
-):
+def test_a_checkpoint_that_is_not_of_the_run_is_not_resumed(change, text, tmp_path):
     folder = tmp_path / "own"
     begun(folder)
     change(folder)

@@ -64,11 +64,7 @@ def test_arms_conditions_and_seeds_multiply(tmp_path):
         ),
         ({"equivalence_margin": 0}, "equivalence_margin = 0: must be a number >= 0.0001"),
         (
-            {
-                "arms": {"a": {}},
-                "vary": {"server.deadline_s": [60, 600]},
-                "baseline_level": 90,
-            },
+            {"arms": {"a": {}}, "vary": {"server.deadline_s": [60, 600]}, "baseline_level": 90},
             "baseline_level = 90: is no level; the levels are deadline_s=60, deadline_s=600",
         ),
     ],

@@ -9,6 +9,7 @@ Closed forms for |h|^2 ~ Exp(1): outage Pr[R < rho B] = 1 - exp(-(2^rho - 1) / s
 import math
 
 import numpy as np
+import pytest
 from scipy import special
 
 from fleetsim.contracts import FloatArray
@@ -17,9 +18,10 @@ from fleetsim.fleet.network.channel import Channel, build_channel
 from fleetsim.fleet.network.channels import FadingSettings
 from fleetsim.fleet.network.direction import Direction
 from fleetsim.fleet.network.wireless.cell import Cell
-from fleetsim.validation.channel import LAWS
+from fleetsim.validation import channel
+from fleetsim.validation.channel import LAWS, FadingLaw
 from tests.fleet.alone import transfer
-from tests.theory.intervals import Z, assert_mean, assert_uncorrelated
+from tests.theory.intervals import Z, assert_distributed, assert_mean, assert_uncorrelated
 
 NUM_BLOCKS = 400_000
 DOWN, UP = Direction.DOWN, Direction.UP
@@ -110,3 +112,26 @@ def test_clients_stand_uniformly_over_the_ring() -> None:
     )
     # d^2 is uniform on [100^2, 500^2]
     assert_mean(distance_m**2, mean=130_000.0, variance=240_000.0**2 / 12.0)
+
+
+every_law = pytest.mark.parametrize("law", LAWS, ids=lambda law: law.title)
+
+
+@every_law
+def test_moments_outage_rates_and_correlations_are_those_of_the_law(law: FadingLaw) -> None:
+    for estimate in channel.estimates(law):
+        assert estimate.is_inside, estimate
+        # The interval is narrow enough to notice an error that matters.
+        assert estimate.half_width < max(0.06 * abs(estimate.theory), 0.01), estimate
+
+
+@every_law
+def test_gains_are_distributed_by_the_law(law: FadingLaw) -> None:
+    for direction in Direction:
+        assert_distributed(channel.gains_of(law, direction)[:100_000], law.cdf)
+
+
+@pytest.mark.parametrize("law", [FadingLaw("rician", 0.0), FadingLaw("nakagami", 1.0)])
+def test_rayleigh_is_a_special_case(law: FadingLaw) -> None:
+    """Draw for draw, since they use the same words."""
+    np.testing.assert_allclose(channel.gains_of(law), channel.gains_of(LAWS[0]), rtol=1e-9)

@@ -86,8 +86,7 @@ def test_a_phone_with_5_percent_dies_in_mid_upload_and_returns_when_it_is_charge
     upload_s = left_j / drained_w(TRANSMIT_W + IDLE_W + STANDBY_W, BELOW_5_V)
     death_s = download_s + compute_s + upload_s
 
-    assert first["outcome"] == "battery"
-    assert first["download_s"] == pytest.approx(download_s)
+    assert (first["outcome"], first["download_s"]) == ("battery", pytest.approx(download_s))
     assert 0.0 < first["upload_byte"] < first["download_byte"]
     assert first["upload_s"] == pytest.approx(upload_s, rel=1e-9)
     assert first["finished_at_s"] == pytest.approx(death_s, rel=1e-9)
@@ -96,8 +95,7 @@ def test_a_phone_with_5_percent_dies_in_mid_upload_and_returns_when_it_is_charge
     task_j = RECEIVE_W * download_s + TRAIN_W * compute_s + TRANSMIT_W * upload_s
     task_j += IDLE_W * death_s + 2 * tail_j
     ledger = done.ledger()
-    by_outcome = done.energy_by("energy_outcome")
-    assert by_outcome["battery"] == pytest.approx(task_j, rel=1e-9)
+    assert done.energy_by("energy_outcome")["battery"] == pytest.approx(task_j, rel=1e-9)
     assert set(ledger["energy_outcome"]) == {"battery", "used"}
     assert done.rounds["energy_wasted_j"].sum() == pytest.approx(task_j, rel=1e-9)
 

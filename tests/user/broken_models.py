@@ -109,34 +109,14 @@ class HasFrozen(Net):
         return super().forward(self.body(images.flatten(1)))
 
 
-class Unused(Net):
-    def __init__(self) -> None:
-        super().__init__()
-        self.spare = nn.Linear(3, 3)
+def built(change: Callable[[Any], Any]) -> dict[str, Any]:
+    """Return a constructor after which something of the network is changed."""
 
+    def build(self: Net) -> None:
+        Net.__init__(self)
+        change(self)
 
-class Frozen(Net):
-    def __init__(self) -> None:
-        super().__init__()
-        self.requires_grad_(False)
-
-
-class Doubles(Net):
-    def __init__(self) -> None:
-        super().__init__()
-        self.double()
-
-
-class CountsBatches(Net):
-    def __init__(self) -> None:
-        super().__init__()
-        self.norm = nn.BatchNorm1d(10, momentum=None)
-
-
-class Uncopied(Net):
-    def __init__(self) -> None:
-        super().__init__()
-        self.lock = threading.Lock()
+    return {"__init__": build}
 
 
 def maps(change: Callable[[Net, Tensor], Tensor], **attributes: Any) -> dict[str, Any]:
@@ -171,14 +151,17 @@ BROKEN = {
     TensorOnce: "two forward passes on the same samples in evaluation mode differ",
     Remembers: "keeps state outside of its weights",
     CountsSteps: "training to the next (buffer steps); make it a float buffer",
-    Unused: "the loss does not depend on spare.weight, spare.bias",
-    Frozen: "no parameter that is trained",
-    Doubles: "linear.weight is float64",
-    CountsBatches: "averages over a count of batches",
-    Uncopied: "copy.deepcopy of it fails",
 } | variants(
     Net,
     {
+        "Unused": ("the loss does not depend on spare.weight, spare.bias",
+            built(lambda net: setattr(net, "spare", nn.Linear(3, 3)))),
+        "Frozen": ("no parameter that is trained", built(lambda net: net.requires_grad_(False))),
+        "Doubles": ("linear.weight is float64", built(lambda net: net.double())),
+        "CountsBatches": ("averages over a count of batches",
+            built(lambda net: setattr(net, "norm", nn.BatchNorm1d(10, momentum=None)))),
+        "Uncopied": ("copy.deepcopy of it fails",
+            built(lambda net: setattr(net, "lock", threading.Lock()))),
         "Fails": ("Fails() fails: LookupError: no weights",
             {"__init__": fails(LookupError("no weights"))}),
         "NeedsMore": ("NeedsMore() fails: TypeError", {"__init__": lambda self, width: None}),

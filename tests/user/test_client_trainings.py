@@ -2,7 +2,7 @@
 
 import importlib
 import sys
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -11,6 +11,7 @@ import fleetsim
 from fleetsim.contracts import Wire
 from fleetsim.errors import PluginError
 from tests.interrupts import interrupted
+from tests.trackers.test_following import SMALL, Notes, made
 from tests.user.broken_client_trainings import Plain
 
 OWN = '''
@@ -89,9 +90,8 @@ def test_a_resumed_run_continues_what_was_kept(own):
 
     part = {"overrides": {"checkpoint.every_rounds": 2}, "local": own.Counting, "out": "part"}
     interrupted(run, own, after=3, **part)
-    resumed = run(own, resume=True, **part)
 
-    assert resumed.manifest.digest == whole.manifest.digest
+    assert run(own, resume=True, **part).manifest.digest == whole.manifest.digest
 
 
 def other_shapes(self, model, data, generator, settings):
@@ -134,3 +134,37 @@ def test_it_needs_no_part_on_the_server(own_module):
     assert "train_metrics" not in done.tasks
     assert np.isfinite(done.rounds.loss).all()
     assert "still" in sys.modules
+
+
+@pytest.mark.slow
+def test_a_tracker_of_ones_own_is_a_plug_in_that_affects_no_result(tmp_path, own_module, command):
+    """The command names the class, and the manifest has it; the hash is that without it."""
+    own_module(
+        "class Told:\n"
+        "    def begin(self, run):\n        print('begins', run.num_rounds)\n"
+        "    def round(self, row):\n        print('round', row.round)\n"
+        "    def end(self, run):\n        print(run.status)\n",
+        name="told",
+    )
+    sets = [word for change in SMALL for word in ("--set", change)]
+    words = ["run", "quickstart", "--no-train", "--no-report", *sets, "--out", tmp_path / "run"]
+    ended = command(*words, "--plugin", "told:Told")
+    plain = made(tmp_path / "plain").manifest
+    manifest = fleetsim.open_run(tmp_path / "run").manifest
+
+    told = ["begins 0", *(f"round {n}" for n in range(1, 5)), "done"]
+    assert [line for line in ended.err.splitlines() if line in told] == told
+    assert [(own.kind, own.affects_results) for own in manifest.plugins] == [("tracker", False)]
+    assert (manifest.scenario_hash, manifest.digest) == (plain.scenario_hash, plain.digest)
+
+
+def test_python_may_give_a_class_too(tmp_path):
+    class Loud(Notes):
+        told: ClassVar[list[int]] = []
+
+        def round(self, row):
+            self.told.append(row.round)
+
+    made(tmp_path / "run", Loud)
+
+    assert Loud.told == [1, 2, 3, 4]

@@ -102,9 +102,7 @@ def test_a_kind_with_settings_has_keys(own):
 
 
 def test_a_function_needs_its_kind(own):
-    kind = run("dataset=own_data:table").scenario["task"]["dataset"]["kind"]
-
-    assert kind == "own_data:table"
+    assert run("dataset=own_data:table").scenario["task"]["dataset"]["kind"] == "own_data:table"
     with pytest.raises(ScenarioError, match=r"say --plugin dataset=.* or --plugin model="):
         run("own_data:table", out="other")
 
@@ -114,14 +112,10 @@ def test_samples_made_at_each_access_give_equal_tables_for_any_number_of_process
     one, two = (run("own_data:Noisy", out=str(n), workers=n) for n in (1, 2))
     plain = run("own_data:Plain", out="plain")
 
-    assert one.manifest.digest == two.manifest.digest
-    assert one.manifest.trainer == "serial"
+    assert (one.manifest.digest, one.manifest.trainer) == (two.manifest.digest, "serial")
     assert one.rounds.loss.tolist() != plain.rounds.loss.tolist()
     with pytest.raises(ScenarioError, match=r"trainer\.kind: stacked reads samples once, but the"):
         run("own_data:Noisy", "trainer.kind=stacked", out="three")
-
-
-# --- identity -------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -170,9 +164,6 @@ def test_a_changed_folder_is_not_resumed(own, tmp_path):
     np.savez(home / "train.npz", inputs=X, labels=2 - Y)
     with pytest.raises(ScenarioError, match="are not those that the run began with; restore them"):
         run(None, folder, exist_ok=True)
-
-
-# --- commands and studies -------------------------------------------------------------------------
 
 
 def test_validate_reads_the_data(own, command):

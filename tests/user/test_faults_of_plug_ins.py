@@ -215,17 +215,12 @@ def test_a_folder_that_is_gone_is_a_fault(tmp_path, monkeypatch):
 
 WILD = """
 import os, signal, sys, time
-class Base:
-    needs_losses = needs_probes = False
-    def setup(self, fleet): return ()
-    def probe(self, view): return ()
+import fleetsim
+class Base(fleetsim.Selector):
     def select(self, view):
         self.act()
         return view.candidates[:view.wanted]
     def act(self): pass
-    def observe(self, outcome): pass
-    def state(self): return {}
-    def restore(self, state): pass
 class Exits(Base):
     def act(self): sys.exit(0)
 class Wild(Base):
@@ -303,7 +298,7 @@ def test_an_executor_that_is_full_of_hanging_runs_is_left(own_module):
 UNSEEDED = """
 import numpy as np
 from torch import nn
-import torch
+import fleetsim, torch
 from tests.user.small import digits_again
 
 def load():
@@ -322,15 +317,9 @@ class Net(nn.Module):
 class Aggregator:
     def aggregate(self, base, reports):
         return base + np.random.default_rng().normal(size=base.size).astype(np.float32)
-class Selector:
-    needs_losses = needs_probes = False
-    def setup(self, fleet): return ()
-    def probe(self, view): return ()
+class Selector(fleetsim.Selector):
     def select(self, view):
         return np.random.default_rng().choice(view.candidates, view.wanted, replace=False)
-    def observe(self, outcome): pass
-    def state(self): return {}
-    def restore(self, state): pass
 """
 
 

@@ -147,7 +147,6 @@ def test_a_built_in_function_that_does_not_say_what_it_takes_is_refused_in_a_lin
         fleetsim.run("quickstart", **given, progress=False, out="none")
 
 
-# --- the loss of clients by hand ------------------------------------------------------------------
 LOCAL = LocalSettings(epochs=1, batch_size=5, optimizer=SgdSettings(learning_rate=0.1))
 SAMPLE = torch.tensor([[4.0]]), torch.tensor([0])
 
@@ -158,7 +157,6 @@ def at_zero() -> nn.Linear:
     return module
 
 
-# --- in training and evaluation -------------------------------------------------------------------
 def test_a_step_follows_the_loss_by_hand() -> None:
     """Scores 0, 0 for label 0: the loss is 1, its gradient by the weights -2 x 4, and 0."""
     module = at_zero()
@@ -174,19 +172,6 @@ def test_a_step_follows_the_loss_by_hand() -> None:
     assert result.vector is not None
     np.testing.assert_allclose(result.vector, [0.8, 0.0], rtol=1e-6)
     assert (result.loss, result.loss_rms) == (1.0, 1.0)
-
-
-def test_gradients_and_evaluations_have_the_loss_too() -> None:
-    module, own = at_zero(), given_loss(squared).build()
-    gradient = local_sgd.gradient(module, flatten(module), *SAMPLE, scenario_loss=own)
-    evaluated = local_sgd.evaluate(
-        module, np.array([0.25, 0.5], dtype=np.float32), *SAMPLE, scenario_loss=own
-    )
-
-    assert gradient.vector is not None
-    np.testing.assert_allclose(gradient.vector, [-8.0, 0.0], rtol=1e-6)
-    assert evaluated.loss == 4.0  # scores 1 and 2
-    assert evaluated.accuracy == 0.0
 
 
 def test_labels_are_smoothed_for_the_cross_entropy_alone() -> None:
@@ -208,7 +193,6 @@ def test_memory_of_a_step_has_what_the_loss_keeps() -> None:
     assert own.state_byte == plain.state_byte
 
 
-# --- answers in a run -----------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -241,7 +225,6 @@ def test_a_loss_with_weights_to_train_is_refused() -> None:
     assert frozen.losses(torch.tensor([[1.0, 2.0, 0.0]]), torch.tensor([0])).tolist() == [5.0]
 
 
-# --- focal loss -----------------------------------------------------------------------------------
 def test_the_focal_loss_by_hand_of_single_labels_and_of_sequences() -> None:
     """Logits 0, log 3 for label 1: p = 3/4, so the loss is (1/4)^2 times -log(3/4)."""
     pair = [0.0, math.log(3.0)]

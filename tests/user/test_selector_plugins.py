@@ -44,9 +44,6 @@ def selected(run):
     return [sorted(part) for _, part in run.tasks.groupby("round")["client"]]
 
 
-# --- what a run with it is ------------------------------------------------------------------------
-
-
 @pytest.mark.slow
 @pytest.mark.usefixtures("without_figures")
 def test_the_ten_lines_of_the_page_replace_the_selector_of_a_scenario(least, command):
@@ -97,9 +94,6 @@ def test_processes_that_train_import_nothing_of_it(least):
     assert one.manifest.digest == two.manifest.digest
 
 
-# --- how it is found again ------------------------------------------------------------------------
-
-
 @pytest.mark.slow
 def test_a_run_is_resumed_with_its_own_plugin_alone(least, own_module):
     def resumed(scenario):
@@ -127,8 +121,6 @@ def test_a_run_is_resumed_with_its_own_plugin_alone(least, own_module):
     assert selected(run) == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 10, 11]]
     assert run.manifest.digest == simulate.run(plain(), out="o", train=False).manifest.digest
 
-
-# --- what is refused ------------------------------------------------------------------------------
 
 HEALTHY = "class Mine:\n    needs_losses = needs_probes = False\n" + "".join(
     f"    def {name}(self{', given' if name != 'state' else ''}): return ()\n" for name in SIX

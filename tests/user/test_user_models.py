@@ -102,9 +102,6 @@ def test_classes_functions_and_objects_are_given_from_python(tmp_path) -> None:
     assert all(map(torch.equal, network.parameters(), before))
 
 
-# --- what commands say of the trainer -------------------------------------------------------------
-
-
 @pytest.mark.slow
 def test_validate_says_the_trainer_and_why(own_module, command):
     own_module(NETS, "nets")

@@ -167,9 +167,6 @@ def test_the_draws_of_a_partition_follow_the_seed_of_the_clients(own):
     assert all(own == sorted(own) for own in shares(1))
 
 
-# --- resume and comparison ------------------------------------------------------------------------
-
-
 @pytest.mark.slow
 def test_a_resumed_run_has_the_digest_of_one_that_was_not_interrupted(own):
     changes = ["server.aggregator={kind: slow}", "checkpoint.every_rounds=1"]
@@ -228,8 +225,6 @@ def test_a_manifest_of_the_time_of_selectors_alone_is_read(own):
         assert tuple((p.kind, p.name, p.source_sha256, p.version) for p in plugins) == expected
 
 
-# --- studies and schema ---------------------------------------------------------------------------
-
 STUDY = {
     "name": "parts", "question": "Which part?", "scenario": "small.yaml", "seeds": [1],
     "targets": [0.5],
@@ -287,8 +282,7 @@ def test_a_study_runs_with_parts_of_the_users_own_in_processes_of_its_own(own):
     assert result.runs["status"].tolist() == ["done"] * 6
     alone = run("own:Median", "own:Shuffled", out="alone", workers=1)
     folders = result.runs.set_index(["condition", "arm"])["folder"]
-    made = open_run(folders["partition=own", "median"])
-    assert made.manifest.digest == alone.manifest.digest
+    assert open_run(folders["partition=own", "median"]).manifest.digest == alone.manifest.digest
 
 
 @pytest.mark.slow
@@ -299,9 +293,6 @@ def test_the_schema_has_the_kinds_of_all_parts(own):
     assert "'unequal'" in text
     assert "'slow'" not in str(schema())
     assert "A step of the way to the mean." in text
-
-
-# --- what is refused ------------------------------------------------------------------------------
 
 
 def test_the_kind_is_named_where_a_class_does_not_show_it(own_module):
@@ -355,9 +346,6 @@ def test_a_key_of_the_settings_that_fleetsim_needs_itself_is_refused(own_module)
 
     with pytest.raises(ScenarioError, match="its Settings have a key 'shortage'; choose another"):
         load_plugin("own:Unequal")
-
-
-# --- identity -------------------------------------------------------------------------------------
 
 
 class Local:

@@ -200,8 +200,7 @@ def test_in_any_world_staleness_concurrency_and_joules_hold(
 
     assert all(row.staleness >= 0 for row in rows)
     changes = [(row.dispatched_at_s, 1) for row in rows] + [(row.finished_at_s, -1) for row in rows]
-    at_work = np.cumsum([change for _, change in sorted(changes)])
-    assert at_work.max(initial=0) <= concurrency
+    assert np.cumsum([change for _, change in sorted(changes)]).max(initial=0) <= concurrency
     for client in range(tiny.size):
         spans = sorted((r.dispatched_at_s, r.finished_at_s) for r in rows if r.client == client)
         assert all(end <= start for (_, end), (start, _) in itertools.pairwise(spans))

@@ -40,8 +40,7 @@ def test_a_task_takes_and_costs_what_the_profile_says_and_a_round_adds_its_tasks
     joules = (3.3 * COMPUTE_S, 2.0, 2.0, 2 * TAIL_J, 2.1 * TASK_S)
     assert task_energies(row) == pytest.approx(joules)
     assert (row.download_byte, row.upload_byte) == (1_000_000, 1_000_000)
-    assert row.train_flop == pytest.approx(100 * 3e9)
-    assert row.num_samples == 100
+    assert (row.train_flop, row.num_samples) == (pytest.approx(100 * 3e9), 100)
 
     round_ = tiny.recorder.rounds[0]
     assert (round_.num_eligible, round_.num_selected, round_.num_delivered) == (4, 2, 2)
@@ -65,8 +64,7 @@ def test_a_client_that_is_still_at_work_at_the_deadline_is_late_and_costs_until_
     row = tiny.rows(server={"cohort": 2, "deadline_s": 31.0})[0]
 
     assert row.outcome is Outcome.LATE
-    assert row.finished_at_s == 31.0
-    assert row.compute_s == pytest.approx(30.0)
+    assert (row.finished_at_s, row.compute_s) == (31.0, pytest.approx(30.0))
     assert row.energy_compute_j == pytest.approx(3.3 * 30.0)
     assert row.energy_idle_j == pytest.approx(2.1 * 31.0)
     assert row.train_flop == pytest.approx(100 * 3e9 * 30.0 / COMPUTE_S)
@@ -100,8 +98,7 @@ def test_a_task_ends_when_its_client_stops_being_eligible(tiny, then, rule, outc
 
     assert row.outcome is outcome
     if outcome is Outcome.OFFLINE:
-        assert row.finished_at_s == 21.0
-        assert row.energy_compute_j == pytest.approx(3.3 * 20.0)
+        assert (row.finished_at_s, row.energy_compute_j) == (21.0, pytest.approx(3.3 * 20.0))
         assert tiny.recorder.rounds[0].num_lost == 2
 
 

@@ -11,15 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fleetsim.contracts import (
-    Cohort,
-    Outcome,
-    ProbeRequest,
-    RoundRow,
-    TaskRow,
-    Work,
-    WorkKind,
-)
+from fleetsim.contracts import Cohort, Outcome, ProbeRequest, RoundRow, TaskRow, Work, WorkKind
 from fleetsim.fleet.devices.profile import load_device
 from tests.engine.memory_recorder import MemoryRecorder
 from tests.engine.tiny import NANO_FILE, FirstCome, Tiny, goes_on

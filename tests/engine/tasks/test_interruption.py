@@ -18,13 +18,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from fleetsim.contracts import (
-    Outcome,
-    Purpose,
-    TaskRow,
-    Work,
-    WorkKind,
-)
+from fleetsim.contracts import Outcome, Purpose, TaskRow, Work, WorkKind
 from fleetsim.counts import Batching
 from fleetsim.engine.tasks.interruption import InterruptionSettings
 from fleetsim.engine.world import World

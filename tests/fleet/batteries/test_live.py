@@ -195,12 +195,7 @@ SLOWLY = settings(max_examples=20, suppress_health_check=[HealthCheck.function_s
 
 @pytest.mark.slow
 @SLOWLY
-@given(
-    battery=curves(),
-    some=TWO,
-    level=st.floats(0.0, 1.0),
-    until_s=st.integers(1, 300),
-)
+@given(battery=curves(), some=TWO, level=st.floats(0.0, 1.0), until_s=st.integers(1, 300))
 def test_idle_batteries_match_a_slow_walk(tmp_path, battery, some, level, until_s):
     fleet = fleet_with(tmp_path, some, battery)
     before = charge_of(fleet, [level * CAPACITY_J] * 2)

@@ -186,8 +186,7 @@ def test_flop_are_three_forward_passes_per_trained_sample_and_one_per_evaluated(
     # Four steps: batches of 4, 4, 2 and 4 of the first, and four of the second client's one sample.
     assert flop(Work(WorkKind.TRAIN, steps=4)) == [14 * 3 * 150, 4 * 3 * 150]
     assert flop(Work(WorkKind.EVALUATE, num_samples=4)) == [4 * 150, 150]
-    assert flop(Work(WorkKind.GRADIENT)) == [4500, 450]
-    assert flop(Work(WorkKind.NONE)) == [0, 0]
+    assert (flop(Work(WorkKind.GRADIENT)), flop(Work(WorkKind.NONE))) == ([4500, 450], [0, 0])
 
 
 def test_frozen_weights_leave_the_backward_pass_that_is_needed():
@@ -249,8 +248,7 @@ def laid_out(start_s: float, steps: list[tuple[float, float]]) -> list[tuple[flo
 def test_a_computation_takes_the_same_joules_at_any_load(start_s, work_s, power_w, steps):
     timeline = compute_timeline(start_s, work_s, power_w, laid_out(start_s, steps))
 
-    assert timeline.progress[0] == 0.0
-    assert timeline.progress[-1] == work_s
+    assert (timeline.progress[0], timeline.progress[-1]) == (0.0, work_s)
     assert (np.diff(timeline.progress) >= 0.0).all()
     assert (np.diff(timeline.edges_s) > 0.0).all()
     # an edge is known to half a unit in its last place, and there are 21 at most

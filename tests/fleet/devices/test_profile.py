@@ -120,10 +120,8 @@ def test_the_fastest_modulation_carries_its_bits_times_its_code_rate(name, bits,
 def test_figures_become_si(write):
     device = load_device(write(DEVICE))
 
-    assert device.name == "mine"
-    assert device.compute.conv_flop_per_s == 10e9
-    assert device.compute.peak_flop_per_s == 40e9
-    assert device.compute.parameter_s == 0.5e-6
+    assert (device.name, device.compute.conv_flop_per_s) == ("mine", 10e9)
+    assert (device.compute.peak_flop_per_s, device.compute.parameter_s) == (40e9, 0.5e-6)
     assert device.compute.phi == {"conv": 1, "depthwise": 0.5, "gemm": 0.5, "rnn": 0.5}
     assert device.compute.layer_s == 0.002
     assert device.battery_j == pytest.approx(3600 * 4)

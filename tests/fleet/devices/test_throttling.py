@@ -1,7 +1,5 @@
 """Skin temperature and CPU credits: by hand, and against fine steps, a governor and a bucket."""
 
-import math
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -48,13 +46,6 @@ def test_a_pixel_3_is_capped_as_its_governor_says() -> None:
         for t_c in (38.9, 39.1, 41.1, 43.1, 45.1, 47.1)
     ]
     assert speeds == pytest.approx([1.0, *PIXEL_3.clock_fraction])
-
-
-def test_below_the_first_threshold_heating_and_cooling_are_exponentials() -> None:
-    # 1 W x 6.8 K/W: towards 31.8 C; after one time constant 63 % of the way
-    assert warmed(phone(1.0), 25.0, 1.0, 70.0) == pytest.approx(25 + 6.8 * (1 - math.exp(-1)))
-    assert warmed(phone(1.0), 37.0, 0.0, 140.0) == pytest.approx(25 + 12 * math.exp(-2))
-    assert warmed(phone(1.0, idle_w=0.5), 25.0, 0.0, 1e6) == pytest.approx(25 + 3.4)
 
 
 def test_a_phone_at_full_use_settles_where_its_caps_balance_the_heat() -> None:

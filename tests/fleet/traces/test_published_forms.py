@@ -158,8 +158,7 @@ def test_published_files_of_extrasensory_give_charger_and_wifi_of_each_person(tm
     assert import_any("extrasensory", tmp_path, tmp_path / "new") == records.notes
 
     assert trace.user_ids == ("00AB", "11CD")
-    assert trace.span_s.tolist() == [180, 60]
-    assert trace.times_s.tolist() == [0, 120, 0]
+    assert (trace.span_s.tolist(), trace.times_s.tolist()) == ([180, 60], [0, 120, 0])
     assert trace.charging.tolist() == [True, True, True]
     assert trace.unmetered.tolist() == [True, False, False]
     assert records.begin_s.tolist() == [noon, noon]

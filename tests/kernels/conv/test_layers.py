@@ -144,31 +144,6 @@ def test_in_float32_winograds_algorithm_is_a_few_times_as_far_off_as_torch(chann
         assert float((mine.double() - theirs).norm() / theirs.norm()) <= 1.5e-6
 
 
-def test_one_tile_of_winograds_algorithm_by_its_matrices() -> None:
-    """y = A^T [(G g G^T) * (B^T x B)] A, with B and A from their polynomials: for the points p,
-    (B^T x)_p is x's coefficients times those of prod_{q != p} (t - q), A's columns are powers."""
-    near, far = 0.5**0.5, 2**0.5
-    points = [0.0, near, -near, far, -far]
-    b_t = np.zeros((6, 6))
-    for line, point in enumerate(points):
-        b_t[line, :5] = np.poly([q for q in points if q != point])[::-1]
-    b_t[5] = np.poly(points)[::-1]
-    a_t = np.array([[p**power for p in points] + [float(power == 3)] for power in range(4)])
-    scale = [np.prod([p - q for q in points if q != p]) for p in points]
-    g = np.array([[p**power / s for power in range(3)] for p, s in zip(points, scale, strict=True)])
-    g = np.vstack([g, [0.0, 0.0, 1.0]])
-    x, kernel = drawn(6, 6).detach().numpy(), drawn(3, 3).detach().numpy()
-    expected = a_t @ ((g @ kernel @ g.T) * (b_t @ x @ b_t.T)) @ a_t.T
-    plain = [[(x[i : i + 3, j : j + 3] * kernel).sum() for j in range(4)] for i in range(4)]
-    conv = nn.Conv2d(1, 1, 3, bias=False).double()
-    with torch.no_grad():
-        conv.weight[0, 0] = torch.from_numpy(kernel)
-    result = WinogradConv2d(conv, Workspace())(torch.from_numpy(x)[None, None])
-
-    np.testing.assert_allclose(expected, plain, atol=1e-12)
-    np.testing.assert_allclose(result[0, 0].detach(), expected, atol=1e-12)
-
-
 @pytest.mark.parametrize("num_images", [1, 9])
 def test_gradients_of_pooled_convolutions_in_float32_are_within_its_rounding(num_images):
     """Sums of up to 225 terms of either sign; 1e-5 of the largest is 84 units in its last place."""
@@ -205,5 +180,4 @@ PLAIN = [
 
 @pytest.mark.parametrize(("form", "is_plain"), PLAIN)
 def test_only_plain_convolutions_have_other_forms(form, is_plain):
-    conv = nn.Conv2d(4, 4, 3, **form)
-    assert is_plain_convolution(conv) == is_plain
+    assert is_plain_convolution(nn.Conv2d(4, 4, 3, **form)) == is_plain

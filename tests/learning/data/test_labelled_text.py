@@ -4,12 +4,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.data.labelled_text import LabelledTextSettings
 from fleetsim.learning.data.loading import load_dataset
+from fleetsim.learning.data.tokens import check_memory, spread, windows
 
 CSV = """user,label,text,part
 zoe,good,"Fine, fine day!",train
@@ -43,8 +46,7 @@ def test_words_of_the_training_texts_are_numbered_by_frequency_then_alphabet(tmp
     assert np.asarray(small.train_inputs)[0].tolist() == [2, 3, 2, 1]
     # Users and classes are numbered by alphabet.
     assert np.asarray(data.owner).tolist() == [1, 0, 0]
-    assert data.train_labels.tolist() == [1, 1, 0]
-    assert data.test_labels.tolist() == [0, 0]
+    assert (data.train_labels.tolist(), data.test_labels.tolist()) == ([1, 1, 0], [0, 0])
     assert data.num_classes == 2
     # A mark in front of the file and empty lines do not matter.
     marked = load(tmp_path, b"\xef\xbb\xbf" + CSV.encode().replace(b"\nann", b"\n\nann"))
@@ -121,3 +123,33 @@ REFUSED: list[Any] = [
 def test_a_wrong_file_or_key_is_refused_with_its_place(tmp_path, content, settings, message):
     with pytest.raises((DataError, ScenarioError, ValidationError), match=message):
         load(tmp_path, content, **settings)
+
+
+@given(st.integers(0, 60), st.integers(1, 9), st.integers(1, 12))
+def test_windows_are_all_runs_of_the_tokens_that_begin_at_the_stride(num, length, stride):
+    tokens = np.arange(100, 100 + num)
+
+    expected = [
+        tokens[start : start + length].tolist()
+        for start in range(0, num, stride)
+        if start + length <= num
+    ]
+
+    assert windows(tokens, length=length, stride=stride).tolist() == expected
+
+
+@given(st.integers(0, 200), st.integers(1, 200))
+def test_spread_rows_are_as_many_as_wanted_and_evenly_apart(num: int, requested: int) -> None:
+    rows = spread(num, requested)
+    gaps = np.diff(rows)
+
+    assert len(rows) == min(num, requested)
+    assert spread(num, None).tolist() == list(range(num))
+    assert not gaps.size or (gaps.min() >= 1 and np.ptp(gaps) <= 1)
+    assert not rows.size or (rows[0] == 0 and rows[-1] < num)
+
+
+def test_more_windows_than_a_machine_should_hold_are_refused() -> None:
+    check_memory("key", 1_000_000, 500)
+    with pytest.raises(ScenarioError, match=r"^key: 1000001 samples of 500 tokens take 4.0 GB"):
+        check_memory("key", 1_000_001, 500)

@@ -89,8 +89,7 @@ def test_pixels_are_standardised_with_the_published_figures(tmp_path, settings, 
     assert inputs[1] == pytest.approx(-mean / std)
     assert inputs[2, 0, 1, 3] == pytest.approx((0.2 - mean) / std)
     assert data.test_inputs == pytest.approx(inputs[:1])
-    assert data.train_labels.tolist() == [4, 0, 9]
-    assert data.test_labels.tolist() == [7]
+    assert (data.train_labels.tolist(), data.test_labels.tolist()) == ([4, 0, 9], [7])
 
 
 def test_writers_are_numbered_in_the_order_of_their_ids_and_those_of_other_images_refused(tmp_path):

@@ -124,9 +124,7 @@ def assert_as_torch(chosen: LocalSettings, most_steps: int) -> None:
 
 @pytest.mark.parametrize("most_steps", [1, 2, 5, 6, 7, 10])
 @pytest.mark.parametrize("name", KINDS)
-def test_each_step_is_that_of_torch_optimizer_optimizer_in_float64(
-    name: str, most_steps: int
-) -> None:
+def test_each_step_is_that_of_torch_optimizer_optimizer_in_float64(name, most_steps):
     """Five steps an epoch, of 5, 5, 5, 5 and 3 samples."""
     assert_as_torch(local(KINDS[name]), most_steps)
 

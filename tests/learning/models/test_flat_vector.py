@@ -36,8 +36,7 @@ def test_matrices_lie_row_by_row_in_the_vector() -> None:
     module = nn.Linear(2, 2)
     load_flat(module, np.array([1, 2, 3, 4, 5, 6], dtype=np.float32))
 
-    assert module.weight.tolist() == [[1, 2], [3, 4]]
-    assert module.bias.tolist() == [5, 6]
+    assert (module.weight.tolist(), module.bias.tolist()) == ([[1, 2], [3, 4]], [5, 6])
 
 
 @pytest.mark.slow
@@ -79,8 +78,7 @@ def test_the_vector_and_the_bytes_are_those_of_trained_weights_and_buffers() -> 
         ("2.bias", 3, True),
     ]
     assert cost.payload_byte == flatten(net).nbytes == 4 * (10 + 18)
-    assert cost.num_parameters == 18
-    assert cost.frozen_byte == 4 * (35 + 5 + 10)
+    assert (cost.num_parameters, cost.frozen_byte) == (18, 4 * (35 + 5 + 10))
 
 
 def test_tied_weights_travel_once_beside_frozen_ones() -> None:

@@ -54,9 +54,7 @@ def test_gpt2_small_has_the_published_number_of_parameters() -> None:
 
 
 @pytest.mark.parametrize("model", BOTH)
-def test_there_are_logits_at_every_position_or_at_the_last_alone(
-    model: models.ModelSettings,
-) -> None:
+def test_there_are_logits_at_every_position_or_at_the_last_alone(model):
     each, last = (build(model, is_sequence=is_sequence) for is_sequence in (True, False))
     samples = tokens(4)
 

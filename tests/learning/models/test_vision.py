@@ -62,9 +62,7 @@ def test_a_narrow_resnet18_spends_the_square_of_its_width_behind_the_stem() -> N
     ],
 )
 def test_networks_cost_the_published_multiply_adds(model, published_gmac):
-    flop = sum(cost_of(model).forward_flop.values())
-
-    assert abs(flop / 2e9 - published_gmac) <= 0.005
+    assert abs(sum(cost_of(model).forward_flop.values()) / 2e9 - published_gmac) <= 0.005
 
 
 def test_behind_its_stem_shufflenet_costs_what_is_published_for_224_pixels() -> None:

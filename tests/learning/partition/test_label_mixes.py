@@ -142,8 +142,7 @@ def test_fifty_clients_share_mnist_as_in_the_paper() -> None:
     result = slices(parts(OneClassSettings(), labels, 50), labels)
 
     # 5,923 = 4 * 1,185 + 1,183; 6,742 = 4 * 1,349 + 1,346; 5,421 = 4 * 1,085 + 1,081.
-    assert result[0] == [1185] * 4 + [1183]
-    assert result[1] == [1349] * 4 + [1346]
+    assert (result[0], result[1]) == ([1185] * 4 + [1183], [1349] * 4 + [1346])
     assert result[5] == [1085] * 4 + [1081]
     assert all(len(some) == 5 and len(set(some[:4])) == 1 for some in result.values())
 
@@ -191,5 +190,4 @@ def test_the_logarithms_of_sizes_have_the_spread_that_was_asked_for() -> None:
 
     sizes = np.array([len(part) for part in parts(settings, labels, 2000)])
 
-    spread = np.log(sizes).std(ddof=1)
-    assert abs(spread - 0.5) < 5 * 0.5 / math.sqrt(2 * 1999)
+    assert abs(np.log(sizes).std(ddof=1) - 0.5) < 5 * 0.5 / math.sqrt(2 * 1999)

@@ -73,33 +73,6 @@ def test_each_purpose_has_a_panel_with_every_joule_in_it_once() -> None:
     assert (train.get_xlabel(), probe.get_xlabel()) == ("energy (J)", "energy (J)")
 
 
-def test_ledgers_side_by_side_have_a_bar_per_run_in_their_order() -> None:
-    left, right = shown.side_by_side({"a": ENTRIES, "none": NONE, "b": ENTRIES}).axes
-
-    assert tick_labels(left) == ["b", "none", "a"]
-    assert widths(left, "compute") == pytest.approx([0.998, 0.0, 0.998])
-    assert widths(right, "late") == pytest.approx([0.03, 0.0, 0.03])
-
-
-def test_tables_of_runs_by_hand() -> None:
-    ledgers = {"a": ENTRIES, "none": NONE}
-    frame = ledger_tables.frame(ledgers)
-    columns = ("run", "used (J)", "unused (J)", "late (J)", "all (J)")
-
-    assert list(frame.columns) == ["label", "purpose", "energy_outcome", "component", "energy_j"]
-    assert (set(frame["label"]), frame["energy_j"].sum()) == ({"a"}, 1059.0)
-    assert ledger_tables.frame({"none": NONE}).empty
-    assert ledger_tables.outcome_table(ledgers).columns == columns
-    assert ledger_tables.outcome_table(ledgers).rows == [
-        ("a", "1,020", "9.00", "30.0", "1,059"),
-        ("none", "-", "-", "-", "0"),
-    ]
-    assert ledger_tables.component_table(ledgers).rows == [
-        ("a", "998", "12.0", "16.0", "15.0", "18.0", "1,059"),
-        ("none", *["-"] * 5, "0"),
-    ]
-
-
 @pytest.mark.slow
 @given(
     np_st.arrays(

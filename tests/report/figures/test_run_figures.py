@@ -1,6 +1,5 @@
-from pathlib import Path
+"""The figure of the fleet's batteries."""
 
-import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,7 +9,7 @@ from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
 
 from fleetsim.contracts import Outcome, Purpose
-from fleetsim.report.figures import accuracy, device_costs, gantt, selection, style
+from fleetsim.report.figures import accuracy, batteries, device_costs, gantt, selection, style
 from tests.report.drawn import begins, dots, line, tick_labels, widths, words, x_of, y_of
 from tests.report.rows import client_frame, round_frame, round_row, task_frame, task_row
 
@@ -38,9 +37,7 @@ NEVER_EVALUATED = round_frame(round_row(1), round_row(2))
         ("rounds", [1.0, 3.0, 4.0], "round"),
     ],
 )
-def test_accuracy_is_drawn_where_it_was_evaluated(
-    against: accuracy.Against, x: list[float], label: str
-) -> None:
+def test_accuracy_is_drawn_where_it_was_evaluated(against, x, label):
     axes = accuracy.accuracy({"run": RISING}, against=[against]).axes[0]
     drawn = line(axes, "run")
 
@@ -60,8 +57,7 @@ def test_a_dot_marks_where_a_target_was_first_reached() -> None:
 def test_a_run_without_accuracy_is_named_as_such_beside_others() -> None:
     axes = accuracy.accuracy({"a": RISING, "b": NEVER_EVALUATED}, against=["time"]).axes[0]
 
-    assert len(x_of(line(axes, "a"))) == 3
-    assert len(x_of(line(axes, "b (no accuracy)"))) == 0
+    assert (len(x_of(line(axes, "a"))), len(x_of(line(axes, "b (no accuracy)")))) == (3, 0)
     alone = accuracy.accuracy({"a": NEVER_EVALUATED}, against=["energy"])
     assert "nothing was evaluated" in words(alone)
 
@@ -78,8 +74,7 @@ def test_time_is_added_up_and_averaged_by_device() -> None:
     left, right = device_costs.seconds_by_device(TASKS).axes[:2]
 
     assert tick_labels(left) == ["phone", "board"]  # 16 s, 40.5 s: the most at the top
-    assert widths(left, "download") == [2.0, 1.0]
-    assert widths(left, "compute") == [8.0, 36.0]
+    assert (widths(left, "download"), widths(left, "compute")) == ([2.0, 1.0], [8.0, 36.0])
     assert widths(left, "upload") == [6.0, 3.5]
     assert (begins(left, "compute"), begins(left, "upload")) == ([2.0, 1.0], [10.0, 37.0])
     assert widths(right, "compute") == [4.0, 6.0]  # probes are not in the mean
@@ -94,8 +89,7 @@ def test_waste_is_told_apart_by_cause_and_device() -> None:
     assert tick_labels(left) == ["offline", "late"]
     assert [bar.get_width() for bar in by_cause] == [20.0, 28.0]
     assert tick_labels(right) == ["board", "phone"]
-    assert widths(right, "late") == [0.0, 28.0]
-    assert widths(right, "offline") == [20.0, 0.0]
+    assert (widths(right, "late"), widths(right, "offline")) == ([0.0, 28.0], [20.0, 0.0])
     assert "48.0 J of 88.0 J (54.5 %)" in words(figure)
     assert "nothing was wasted" in words(device_costs.waste(TASKS.iloc[:1]))
 
@@ -132,10 +126,8 @@ def test_a_large_fleet_is_drawn_as_shares_that_fill_each_bar() -> None:
     left, right = selection.selections(clients).axes[:2]
 
     assert tick_labels(left) == ["phone: 50,000", "board: 50,000"]  # means 0.5 and 1.5
-    assert widths(left, "0") == [0.5, 0.5]
-    assert widths(left, "1") == [0.5, 0.0]
-    assert widths(left, "2") == [0.0, 0.0]
-    assert widths(left, "3") == [0.0, 0.5]
+    assert (widths(left, "0"), widths(left, "1")) == ([0.5, 0.5], [0.5, 0.0])
+    assert (widths(left, "2"), widths(left, "3")) == ([0.0, 0.0], [0.0, 0.5])
     assert [bar.get_width() for bar in right.containers[0]] == [0.5, 1.5]
 
 
@@ -254,26 +246,8 @@ def test_names_are_drawn_as_they_are() -> None:
     assert name in words(device_costs.seconds_by_device(tasks))
 
 
-def test_letters_that_the_font_lacks_do_not_get_in_the_way() -> None:
-    assert encoded(device_costs.seconds_by_device(task_frame(task_row(0, 0, "\u624b"))), "png")
-
-
 @pytest.mark.slow
-def test_the_callers_style_is_neither_used_nor_changed() -> None:
-    plain = encoded(device_costs.seconds_by_device(TASKS), "svg")
-    with matplotlib.rc_context({"font.size": 30, "axes.facecolor": "red"}):
-        before = dict(matplotlib.rcParams)
-        styled = encoded(device_costs.seconds_by_device(TASKS), "svg")
-        after = dict(matplotlib.rcParams)
-
-    assert styled == plain
-    assert before == after
-
-
-@pytest.mark.slow
-def test_equal_tables_are_saved_as_equal_bytes_without_a_date_in_three_formats(
-    tmp_path: Path,
-) -> None:
+def test_equal_tables_are_saved_as_equal_bytes_without_a_date_in_three_formats(tmp_path):
     (tmp_path / "again").mkdir()
     svg, again = (
         style.save(device_costs.waste(TASKS), folder, "waste")
@@ -288,3 +262,28 @@ def test_equal_tables_are_saved_as_equal_bytes_without_a_date_in_three_formats(
         assert data.startswith(begins_with[suffix])
         assert data == (tmp_path / "again" / f"waste.{suffix}").read_bytes()
         assert not any(date in data for date in (b"<dc:date>", b"/CreationDate"))
+
+
+def live_row(round_: int, **changes):
+    fields = {
+        "num_off": round_ - 1,
+        "battery_low_fraction": 0.1,
+        "battery_median_fraction": 0.5,
+        "battery_high_fraction": 0.9,
+        "num_eligible": 10 - round_,
+    }
+    return round_row(round_, finished_at_s=3600.0 * round_, **fields | changes)
+
+
+def test_levels_and_clients_are_drawn_at_the_ends_of_rounds_in_hours():
+    rounds = round_frame(*(live_row(k) for k in range(1, 5)))
+    upper, lower = batteries.levels(rounds).axes
+    (area,) = upper.collections
+    heights = np.asarray(area.get_paths()[0].vertices, dtype=np.float64)[:, 1]
+
+    assert x_of(line(upper, "median")) == [1.0, 2.0, 3.0, 4.0]
+    assert y_of(line(upper, "median")) == [0.5] * 4
+    assert (heights.min(), heights.max()) == (pytest.approx(0.1), pytest.approx(0.9))
+    assert y_of(line(lower, "eligible and idle")) == [9.0, 8.0, 7.0, 6.0]
+    assert y_of(line(lower, "off (empty)")) == [0.0, 1.0, 2.0, 3.0]
+    assert lower.get_xlabel() == "virtual time (h)"

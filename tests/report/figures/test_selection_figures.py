@@ -49,23 +49,8 @@ def test_the_histogram_counts_clients_by_times_selected() -> None:
     drawn = panel(figure, "times selected of each").patches
     bars = [bar.get_height() for bar in drawn if isinstance(bar, Rectangle)]
 
-    assert list(values) == [1, 2, 0, 3]
-    assert list(edges) == [-0.5, 0.5, 1.5, 2.5, 3.5]
+    assert (list(values), list(edges)) == ([1, 2, 0, 3], [-0.5, 0.5, 1.5, 2.5, 3.5])
     assert bars == [3, 0, 1, 1, 3, 3]
-
-
-def test_runs_share_their_classes_and_have_no_bars_of_clients() -> None:
-    counts = {"a": np.array([0, 0, 1]), "b": np.array([15, 14, 0])}
-    figure = coverage.coverage({"a": np.ones(2), "b": np.ones(2)}, counts)
-    drawn = steps(panel(figure, "clients by times"))
-
-    # 16 counts in 8 classes of 2.
-    assert {label: heights(patch) for label, patch in drawn.items()} == {
-        "a": [3, 0, 0, 0, 0, 0, 0, 0],
-        "b": [1, 0, 0, 0, 0, 0, 0, 2],
-    }
-    assert "in steps of 2" in words(figure)
-    assert "each" not in words(figure)
 
 
 @given(st.integers(0, 5000), st.integers(1, 100_000))
@@ -94,14 +79,6 @@ def test_the_ratio_and_its_devices_round_by_round() -> None:
     assert {(0.5, 0.25), (1.5, 0.25), (1.5, 0.0), (2.5, 0.0), (2.5, 1.0), (3.5, 1.0)} <= corners
     assert (2.5, 0.25) not in corners
     assert "Selected share of the fleet: 25.0 % on average" in words(figure)
-
-
-def test_many_rounds_are_drawn_as_means_of_neighbours() -> None:
-    alternating = np.tile([0.0, 0.5], 120)
-    devices = pd.DataFrame({"phone": np.ones(240)}, index=np.arange(1, 241))
-    (drawn,) = steps(selection_ratio.ratios(alternating, devices).axes[0]).values()
-
-    assert heights(drawn) == [0.25] * 120
 
 
 @given(st.integers(1, 3000))
@@ -165,22 +142,7 @@ def test_regret_is_against_the_best_fixed_set_in_the_bandits_slots(runs: dict[st
     ]
 
 
-def test_a_run_that_is_ahead_has_a_regret_below_nothing(tmp_path: Path) -> None:
-    ahead = {
-        "random": make(tmp_path / "r", {"kind": "random"}, 0.75, 0.75),
-        "fixed": make(tmp_path / "f", {"kind": "fixed", "clients": [1]}, 0.5, 0.5),
-    }
-    result = regret.regrets(ahead)
-
-    assert result is not None
-    assert regret.table(result).rows == [("random", "2", "-0.500", "-0.250")]
-    (axes,) = regret.figure(result, list(ahead)).axes
-    assert y_of(line(axes, "random")) == [0.0, -0.25, -0.5]
-
-
-def test_without_a_fixed_set_or_accuracy_or_rounds_there_is_no_regret(
-    runs: dict[str, Run], tmp_path: Path
-) -> None:
+def test_without_a_fixed_set_or_accuracy_or_rounds_there_is_no_regret(runs, tmp_path):
     blind = make(tmp_path / "blind", {"kind": "fixed", "clients": [1]}, None, None)
     runs["bandit"] = reworded(runs["bandit"], "server:\n", "server:\n  mode: buffered\n")
 
@@ -192,9 +154,7 @@ def test_without_a_fixed_set_or_accuracy_or_rounds_there_is_no_regret(
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
-def test_a_comparison_with_a_fixed_set_has_regret_and_another_world_has_none(
-    runs: dict[str, Run], tmp_path: Path
-) -> None:
+def test_a_comparison_with_a_fixed_set_has_regret_and_another_world_has_none(runs, tmp_path):
     result = comparison.compare(list(runs.values()))
     comparison.write(result, tmp_path / "out", ["svg"])
     table = comparison.frame(result)
@@ -208,3 +168,24 @@ def test_a_comparison_with_a_fixed_set_has_regret_and_another_world_has_none(
     assert np.isnan(table["regret"].iloc[2])
     assert apart.regrets is None
     assert "regret" not in comparison.frame(apart)
+
+
+def test_many_rounds_are_drawn_as_means_of_neighbours() -> None:
+    alternating = np.tile([0.0, 0.5], 120)
+    devices = pd.DataFrame({"phone": np.ones(240)}, index=np.arange(1, 241))
+    (drawn,) = steps(selection_ratio.ratios(alternating, devices).axes[0]).values()
+
+    assert heights(drawn) == [0.25] * 120
+
+
+def test_a_run_that_is_ahead_has_a_regret_below_nothing(tmp_path: Path) -> None:
+    ahead = {
+        "random": make(tmp_path / "r", {"kind": "random"}, 0.75, 0.75),
+        "fixed": make(tmp_path / "f", {"kind": "fixed", "clients": [1]}, 0.5, 0.5),
+    }
+    result = regret.regrets(ahead)
+
+    assert result is not None
+    assert regret.table(result).rows == [("random", "2", "-0.500", "-0.250")]
+    (axes,) = regret.figure(result, list(ahead)).axes
+    assert y_of(line(axes, "random")) == [0.0, -0.25, -0.5]

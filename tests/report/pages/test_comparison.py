@@ -1,6 +1,5 @@
 import re
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -10,7 +9,7 @@ from fleetsim.record.manifest import write_manifest
 from fleetsim.record.saved_run import Run, open_run
 from fleetsim.report.pages import comparison
 from fleetsim.report.pages.measures import ScoreBudgets
-from fleetsim.report.pages.scenario_differences import differences, labels
+from fleetsim.report.pages.scenario_differences import labels
 from tests.report.made_runs import MadeUp, write_run
 from tests.report.rows import round_row
 
@@ -227,9 +226,7 @@ def test_different_worlds_on_purpose_are_said_first(tmp_path: Path) -> None:
     assert [entry.label for entry in result.entries] == ["seed=1", "seed=2"]
 
 
-def test_the_worlds_hash_decides_whatever_the_scenario_reads(
-    runs: list[Run], tmp_path: Path
-) -> None:
+def test_the_worlds_hash_decides_whatever_the_scenario_reads(runs, tmp_path):
     other = write_run(tmp_path / "b", MadeUp(selector=OORT), FAST)
     write_manifest(other.folder, other.manifest.model_copy(update={"world_hash": "0" * 64}))
 
@@ -252,16 +249,10 @@ def test_the_worlds_hash_decides_whatever_the_scenario_reads(
          ["oort (run-0)", "oort (run-1)", "random"]),
     ],
 )  # fmt: skip
-def test_runs_are_called_by_what_differs(
-    tmp_path: Path, made: list[dict[str, Any]], expected: list[str]
-) -> None:
+def test_runs_are_called_by_what_differs(tmp_path, made, expected):
     runs = [write_run(tmp_path / f"run-{n}", MadeUp(**each), []) for n, each in enumerate(made)]
 
     assert labels(runs) == expected
-
-
-def test_keys_of_one_form_alone_are_no_difference(runs: list[Run]) -> None:
-    assert [difference.path for difference in differences(runs)] == [("server", "selector", "kind")]
 
 
 ZEN, XEON = {"torch": "2.13.0", "processor": "Zen"}, {"torch": "2.13.0", "processor": "Xeon"}

@@ -96,32 +96,6 @@ def test_the_last_mean_opinion_is_told(tmp_path: Path) -> None:
     )
 
 
-def test_runs_side_by_side(tmp_path: Path) -> None:
-    buffered = reworded(made(tmp_path / "b"), "server:\n", "server:\n  mode: buffered\n")
-    blind = write_run(tmp_path / "c", MadeUp(size=4), [round_row(1), round_row(2)])
-    runs = {"a": made(tmp_path / "a", num_rounds=5), "b": buffered, "c": blind}
-    selection = measures.selection_table(runs)
-
-    # Of 5 planned rounds 15 % are 1, 50 % are 3; the fifth was never played.
-    assert measures.accuracies_table(runs).rows == [
-        ("a", "20.0 %", "30.0 %", "-", "35.0 %", "15.0 points"),
-        ("b", "20.0 %", "50.0 %", "40.0 %", "35.0 %", "15.0 points"),
-        ("c", "-", "-", "-", "-", "-"),
-    ]
-    assert selection.columns[-2:] == ("rounds to select 90 %", "rounds to select all")
-    assert selection.rows == [
-        ("a", "2.00", "37.5 %", "100.0 %", "4", "4"),
-        ("b", "-", "-", "100.0 %", "4", "4"),
-        ("c", "-", "100.0 %", "25.0 %", "-", "-"),
-    ]
-    # 40 s and 400 J for an accuracy of .4: twice the time costs a factor of four.
-    assert measures.scores_table(runs, ScoreBudgets(20.0, 800.0)).rows == [
-        ("a", "200.0 %", "50.0 %", "0.100"),
-        ("b", "200.0 %", "50.0 %", "0.100"),
-        ("c", "100.0 %", "25.0 %", "-"),
-    ]
-
-
 def test_budgets_belong_together() -> None:
     assert measures.budgets(None, None) is None
     assert measures.budgets(60.0, 5.0) == ScoreBudgets(60.0, 5.0)

@@ -57,8 +57,7 @@ def test_a_narrow_page_fits_and_says_where_it_scrolls(browser, addresses, scheme
         page.goto(address)
 
         assert page.evaluate("document.documentElement.scrollWidth") == 400
-        assert page.evaluate(WIDER) == []
-        assert page.evaluate(SPLIT) == []
+        assert (page.evaluate(WIDER), page.evaluate(SPLIT)) == ([], [])
 
         for content in ("table", "img"):
             boxes = page.locator(f".scroll:has({content})").all()

@@ -137,9 +137,7 @@ def test_selected_rounds_are_shown_with_their_tasks_alone(run):
 
 
 def test_the_same_run_gives_the_same_bytes(run):
-    first = write_timeline(run).read_bytes()
-
-    assert write_timeline(open_run(run.folder)).read_bytes() == first
+    assert write_timeline(open_run(run.folder)).read_bytes() == write_timeline(run).read_bytes()
 
 
 @pytest.mark.parametrize(

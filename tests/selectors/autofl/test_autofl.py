@@ -4,14 +4,17 @@ Clients of `resources_of` are idle, on 1 Mbit/s. With batches of 10, an epoch, c
 labels their state is 864 (batches of 8 to 31) + 2 (labels).
 """
 
+import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from fleetsim.contracts import Evaluation, Outcome, Purpose
 from fleetsim.errors import ScenarioError
-from fleetsim.selectors.autofl.equations import NUM_STATES
+from fleetsim.selectors.autofl.equations import NUM_STATES, category, rewards, state_number
+from fleetsim.selectors.autofl.q_tables import QTables
 from fleetsim.selectors.autofl.selector import AutoFLSettings
 from fleetsim.selectors.learned_weights import WeightFile
 from tests.selectors.rounds import fleet_of, met, outcome_of, report_of, resources_of, view_of
@@ -206,6 +209,110 @@ def test_trained_tables_know_the_cheap_clients_and_their_best_clock(learning_rat
 
     assert [set(choice) for choice in choices] == [CHEAP] * 6
     assert sum(set(choice.values()) == {0.6} for choice in choices) >= num_best
+
+
+LEAST: dict[str, Any] = {
+    "num_conv": 0,
+    "num_fc": 0,
+    "num_rc": 0,
+    "batch_size": 1,
+    "epochs": 1,
+    "participants": 1,
+    "cpu_percent": 0,
+    "memory_percent": 0,
+    "rate_mbit_per_s": 0,
+    "coverage_percent": 10,
+}
+"""The first bin of every part: state 0."""
+EXAMPLES: dict[str, tuple[list[float], list[int]]] = {
+    "num_conv": ([9, 10, 19, 20, 29, 30, 100], [0, 1, 1, 2, 2, 3, 3]),
+    "num_fc": ([9, 10, 200], [0, 1, 1]),
+    "num_rc": ([4, 5, 9, 10], [0, 1, 1, 2]),
+    "batch_size": ([7, 8, 31, 32], [0, 1, 1, 2]),
+    "epochs": ([4.9, 5, 9, 10], [0, 1, 1, 2]),
+    "participants": ([9, 10, 49, 50], [0, 1, 1, 2]),
+    "cpu_percent": ([0, 0.1, 24.9, 25, 74, 75, 100], [0, 1, 1, 2, 2, 3, 3]),
+    "memory_percent": ([0, 24, 25, 75, 100], [0, 1, 2, 3, 3]),
+    "rate_mbit_per_s": ([39.9, 40, np.inf], [0, 1, 1]),
+    "coverage_percent": ([0, 24.9, 25, 99.9, 100], [0, 0, 1, 1, 2]),
+}
+"""Values of each part and their bins."""
+NUM_BINS = [bins[-1] + 1 for _, bins in EXAMPLES.values()]
+STEPS = {part: math.prod(NUM_BINS[place + 1 :]) for place, part in enumerate(EXAMPLES)}
+"""Distance of two neighbouring bins in the number of a state: the bins of all later parts."""
+
+
+@pytest.mark.parametrize("part", EXAMPLES)
+def test_every_part_has_the_bins_of_the_paper(part):
+    values, bins = EXAMPLES[part]
+    numbers = state_number(**LEAST | {part: np.array(values)})
+
+    assert numbers.tolist() == [STEPS[part] * number for number in bins]
+
+
+def test_the_last_bins_are_the_last_state():
+    last = {part: values[-1] for part, (values, _) in EXAMPLES.items()}
+
+    assert NUM_STATES == 4 * STEPS["num_conv"] == 62_208
+    assert state_number(**last).tolist() == [62_207]
+
+
+@pytest.mark.parametrize("part", LEAST)
+@pytest.mark.parametrize("value", [-1.0, np.nan])
+def test_what_is_no_quantity_has_no_state(part, value):
+    with pytest.raises(ValueError, match=f"{part} must not be negative"):
+        state_number(**LEAST | {part: value})
+
+
+def test_rewards_by_hand():
+    # 52 % after 50 %: 52 + 10 * 2 = 72, less 3 J of the cohort and the joules of each.
+    local_j = np.array([2.0, 4.0])
+
+    assert rewards(0.52, 0.5, local_j, 3.0) == pytest.approx([67.0, 65.0])
+    # The other reading, alpha = 10 and beta = 100: 520 + 200.
+    other = rewards(0.52, 0.5, local_j, 3.0, accuracy_weight=10.0, gain_weight=100.0)
+    assert other == pytest.approx([715.0, 713.0])
+    # With half a joule as unit 5 J and 7 J count as 10 and 14.
+    assert rewards(0.52, 0.5, local_j, 3.0, unit_j=0.5) == pytest.approx([62.0, 58.0])
+    # An accuracy that stays is no fall.
+    assert rewards(0.5, 0.5, local_j, 3.0).tolist() == [45.0, 43.0]
+    # After a fall all have what is missing to 100 per cent.
+    assert rewards(0.25, 0.5, np.array([2.0, 400.0]), 201.0).tolist() == [-75.0, -75.0]
+
+
+@pytest.mark.parametrize(("accuracy", "before"), [(1.1, 0.5), (0.5, np.nan)])
+def test_accuracies_that_cannot_be_are_refused(accuracy, before):
+    with pytest.raises(ValueError, match="accuracies must be in"):
+        rewards(accuracy, before, np.array([1.0]), 1.0)
+
+
+def test_a_category_ends_where_the_rate_has_doubled():
+    rates = np.array([2.0**33 - 1.0, 2.0**33, 2.0**34 - 1.0, 2.0**34])
+
+    assert category(rates).tolist() == [32, 33, 33, 34]
+    with pytest.raises(ValueError, match=r"at least 1, got 0\.5"):
+        category(np.array([0.5]))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"rows": np.array([2, 2])},
+        {"rows": np.array([-1, 2])},
+        {"rows": np.array([1.0, 2.0])},
+        {"rows": np.array([1])},
+        {"values": np.zeros((2, 3))},
+        {"values": np.array([[0.0, np.nan], [0.0, 0.0]])},
+        {"values": np.zeros((2, 2), dtype=np.float32)},
+    ],
+)
+def test_what_are_no_tables_is_refused(change):
+    tables = QTables(2, learning_rate=0.5, discount=0.1)
+    tables.restore({"rows": np.array([1, 2]), "values": np.ones((2, 2))})
+
+    with pytest.raises(ValueError, match="rows must ascend"):
+        tables.restore({"rows": np.array([3, 4]), "values": np.zeros((2, 2))} | change)
+    assert tables.values(np.array([1, 2])).tolist() == [[1.0, 1.0]] * 2
 
 
 def test_of_clients_without_a_known_state_nothing_is_reported():

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fleetsim import rng
+from fleetsim.selectors.bp_ucb import neighbour_graph as module
 from fleetsim.selectors.bp_ucb.belief_propagation import (
     Propagation,
     compatibilities,
@@ -15,6 +16,17 @@ from fleetsim.selectors.bp_ucb.belief_propagation import (
     distance_factors,
     local_potentials,
     propagated,
+)
+from fleetsim.selectors.bp_ucb.neighbour_graph import (
+    CompleteSettings,
+    GraphSettings,
+    MutualNearestSettings,
+    NearestSettings,
+    RadiusSettings,
+    client_graph,
+    distance_m,
+    edges_of,
+    farthest_m,
 )
 
 NO_EDGES = np.empty((0, 2), dtype=np.int64)
@@ -43,17 +55,6 @@ def of_opinions(opinions: list[float], edges: np.ndarray, factor: float, kind) -
         edges,
         compatibilities(np.full(len(edges), factor), kind),
     )
-
-
-def test_two_neighbours_by_hand():
-    # r = .8 and .5: phi = (.36, .64) and (.75, .25); e = .5: psi = .75 if equal, .25 if not.
-    # To the second: .36*.75 + .64*.25 = .43 for 0 and .36*.25 + .64*.75 = .57 for 1; its belief
-    # is .75*.43 against .25*.57 = .3225 : .1425. To the first: .75*.75 + .25*.25 = .625 and .375;
-    # its belief is .36*.625 against .64*.375 = .225 : .24.
-    result = of_opinions([0.8, 0.5], np.array([[0, 1]]), 0.5, "agreement")
-
-    assert result.beliefs[:, 1] == pytest.approx([0.24 / 0.465, 0.1425 / 0.465])
-    assert result.is_converged
 
 
 @settings(max_examples=60)
@@ -117,8 +118,7 @@ def test_a_client_alone_believes_what_it_sees():
 
 
 def test_damping_keeps_a_share_of_the_old_message():
-    # The two neighbours above after one exchange: (.43, .57) is told to the second, and with
-    # half of the old (.5, .5) it is (.465, .535): .75*.465 against .25*.535.
+    # .75*.465 against .25*.535.
     local, pairs = local_potentials(np.array([0.8, 0.5])), compatibilities(np.array([0.5]))
     result = propagated(local, np.array([[0, 1]]), pairs, max_exchanges=1, damping=0.5)
 
@@ -162,3 +162,88 @@ def test_below_the_bound_the_messages_settle(seed):
     assert bound(edges, factors, 8) <= 0.8 + 1e-9
     # 0.8^110 is below 1e-9 times the greatest first change of a message.
     assert result.is_converged
+
+
+KINDS: list[GraphSettings] = [
+    *(MutualNearestSettings(num_nearest=num) for num in (1, 2, 4)),
+    *(NearestSettings(num_nearest=num) for num in (1, 3)),
+    *(RadiusSettings(radius_m=radius_m) for radius_m in (1.0, 2.0, 300.0)),
+    CompleteSettings(),
+]
+
+
+def slow_edges(position_m: np.ndarray, kind) -> list[tuple[int, int]]:
+    """The same graph pair by pair, and joined one shortest edge after the other."""
+    num = len(position_m)
+    pairs = list(itertools.combinations(range(num), 2))
+    apart = {(i, n): float(np.hypot(*(position_m[i] - position_m[n]))) for i, n in pairs}
+    apart |= {(n, i): length_m for (i, n), length_m in apart.items()}
+
+    def nearest(i: int) -> list[int]:
+        others = [n for n in range(num) if n != i]
+        return sorted(others, key=lambda n: (apart[i, n], n))[: kind.num_nearest]
+
+    match kind:
+        case CompleteSettings():
+            found = set(pairs)
+        case RadiusSettings():
+            found = {pair for pair in pairs if apart[pair] <= kind.radius_m}
+        case MutualNearestSettings():
+            found = {(i, n) for i, n in pairs if n in nearest(i) and i in nearest(n)}
+        case _:
+            found = {(i, n) for i, n in pairs if n in nearest(i) or i in nearest(n)}
+    part = list(range(num))
+
+    def merge(i: int, n: int) -> None:
+        old, new = part[n], part[i]
+        part[:] = [new if number == old else number for number in part]
+
+    for i, n in found:
+        merge(i, n)
+    for i, n in sorted(pairs, key=lambda pair: (apart[pair], pair)):
+        if part[i] != part[n]:
+            found.add((i, n))
+            merge(i, n)
+    return sorted(found)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+@settings(max_examples=30)
+@given(st.integers(0, 10_000), st.integers(0, 25), st.booleans())
+def test_the_graph_is_that_of_brute_force(kind, seed, num, has_ties):
+    stream = rng.stream(seed, "places")
+    # Whole metres of a small field: many are equally far apart, and some at one place.
+    places = stream.integers(0, 6, (num, 2)) if has_ties else stream.uniform(0, 1000, (num, 2))
+    position_m = places.astype(np.float64)
+    graph = client_graph(position_m, kind)
+
+    assert edges_of(graph).tolist() == [list(edge) for edge in slow_edges(position_m, kind)]
+    assert list(graph.nodes) == list(range(num))
+    assert num == 0 or nx.is_connected(graph)
+    for i, n, edge in graph.edges(data=True):
+        assert edge["distance_m"] == pytest.approx(np.hypot(*(position_m[i] - position_m[n])))
+
+
+def test_blocks_of_rows_change_nothing(monkeypatch):
+    position_m = rng.stream(3, "places").integers(0, 9, (40, 2)).astype(np.float64)
+    whole = [edges_of(client_graph(position_m, kind)).tolist() for kind in KINDS]
+    farthest = farthest_m(position_m)
+    monkeypatch.setattr(module, "_BLOCK", 130)
+
+    assert [edges_of(client_graph(position_m, kind)).tolist() for kind in KINDS] == whole
+    assert farthest_m(position_m) == farthest
+
+
+def test_distances_by_hand():
+    places_m = np.array([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]])
+
+    assert distance_m(places_m, np.array([[0, 1], [2, 0]])).tolist() == [5.0, 1.0]
+    assert (farthest_m(places_m), farthest_m(np.zeros((1, 2)))) == (5.0, 0.0)
+    assert farthest_m(np.zeros((0, 2))) == 0.0
+
+
+def test_bad_arguments_are_refused():
+    with pytest.raises(ValueError, match="finite pairs"):
+        client_graph(np.zeros((2, 3)))
+    with pytest.raises(ValueError, match="finite pairs"):
+        client_graph(np.array([[0.0, np.nan]]))

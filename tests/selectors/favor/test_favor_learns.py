@@ -11,15 +11,7 @@ import numpy as np
 import pytest
 
 from fleetsim import rng
-from fleetsim.contracts import (
-    Evaluation,
-    Outcome,
-    Purpose,
-    Report,
-    RoundOutcome,
-    RoundView,
-    State,
-)
+from fleetsim.contracts import Evaluation, Outcome, Purpose, Report, RoundOutcome, RoundView, State
 from fleetsim.selectors.favor.selector import FavorSettings
 from tests.selectors.rounds import met
 

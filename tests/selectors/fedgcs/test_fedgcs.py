@@ -43,9 +43,7 @@ def finished(round_, clients, accuracy=0.6, seconds=30.0, outcome=Outcome.DELIVE
         for client in clients
     ]
     return dataclasses.replace(
-        outcome_of(round_, reports),
-        finished_at_s=seconds,
-        validation=Evaluation(accuracy, 1.0),
+        outcome_of(round_, reports), finished_at_s=seconds, validation=Evaluation(accuracy, 1.0)
     )
 
 
@@ -243,5 +241,4 @@ def test_every_choice_is_that_of_plain_python(changes, tmp_path):
     referee = Refereed(settings.build(), reference)
     Stage(1).play(referee, 12)
 
-    assert referee.num_choices == 12
-    assert referee.mismatches == []
+    assert (referee.num_choices, referee.mismatches) == (12, [])

@@ -255,8 +255,7 @@ def test_every_choice_of_frozen_agents_is_that_of_the_reference(tmp_path, change
         referee = Refereed(settings.build(), FedMarl(settings, network))
         Stage(seed).play(referee, 60)
 
-        assert referee.num_choices == 60
-        assert referee.mismatches == []
+        assert (referee.num_choices, referee.mismatches) == (60, [])
 
 
 def test_the_value_of_the_chosen_actions_is_reported(frozen):
@@ -270,7 +269,6 @@ def test_the_value_of_the_chosen_actions_is_reported(frozen):
 
 
 def test_reward_loss_and_exploration_are_reported_while_agents_learn():
-    # The first network values nothing, so the loss of the first batch is the mean squared target:
     # that of the only transition, the first round's reward (the next values are 0 as well).
     settings = FedMarlSettings(
         candidates=5, batch_size=1, steps_per_round=1, exploration_decay_rounds=4

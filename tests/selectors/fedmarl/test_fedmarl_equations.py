@@ -2,28 +2,29 @@
 
 import itertools
 import math
-from typing import Any
+from dataclasses import replace
+from statistics import fmean
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 from fleetsim import rng
+from fleetsim.contracts import Evaluation, FleetView, Purpose, Report, State
 from fleetsim.selectors.fedmarl.equations import (
-    action_values,
     advantages,
     best_team_value,
     joint_action,
     processing_latency_s,
     relative_latency,
-    relative_traffic,
-    reward,
     team_target,
     team_value,
-    traffic_byte,
     utility,
 )
 from fleetsim.selectors.fedmarl.network import improved
 from fleetsim.selectors.fedmarl.observations import NO_STATES, Transition, agent_states, relative
+from fleetsim.selectors.fedmarl.selector import FedMarlSettings
+from tests.selectors import rounds
 
 
 def floats(*rows) -> np.ndarray:
@@ -46,40 +47,7 @@ def test_latency_is_the_longest_probe_and_then_the_longest_rest_and_upload_of_th
     assert processing_latency_s(probe_s, rest_s, upload_s, np.array([True, False, True])) == 16.0
     assert processing_latency_s(probe_s, rest_s, upload_s, np.zeros(3, dtype=bool)) == 5.0
     # Five epochs at most of 5 s each: 16 of 25.
-    assert relative_latency(16.0, 5.0, 5) == 0.64
-    assert relative_latency(16.0, 0.0, 5) == 0.0
-
-
-def test_traffic_is_the_bytes_of_those_that_continue():
-    continues = np.array([True, False, True])
-
-    assert traffic_byte(np.array([100.0, 30.0, 50.0]), continues) == 150.0
-    assert relative_traffic(150.0, 100, 3) == 0.5
-    assert relative_traffic(150.0, 0, 3) == 0.0
-
-
-def test_reward_by_hand():
-    weights = {"accuracy_weight": 2.0, "latency_weight": 0.2, "traffic_weight": 0.1}
-
-    # 2 (U(0.8) - U(0.6)) - 0.2 * 16 - 0.1 * 150, U(0.8) = 1.390924 and U(0.6) = 1.046156.
-    result = reward(0.8, 0.6, 16.0, 150.0, **weights)
-    assert result == pytest.approx(2 * (1.390924 - 1.046156) - 3.2 - 15.0, abs=1e-5)
-    assert reward(0.6, 0.6, 0.0, 0.0, **weights) == 0.0
-    assert reward(0.5, 0.6, 0.0, 0.0, **weights) < 0.0
-
-
-def test_values_of_a_tiny_network():
-    network = {
-        "hidden/weight": floats([1, 0, 0, 0, 0, -1], [0, 2, 0, 0, 0, 0]),
-        "hidden/bias": floats(0.5, -1.0)[0:2].reshape(2),
-        "output/weight": floats([1, 0], [-1, 3]),
-        "output/bias": floats(0.25, 0.0).reshape(2),
-    }
-    states = floats([2, 1, 9, 9, 9, 1], [0, 0, 9, 9, 9, 3])
-
-    # Hidden (1.5, 1) and (0, 0): the bias alone.
-    assert action_values(network, states).tolist() == [[1.75, 1.5], [0.25, 0.0]]
-    assert advantages(action_values(network, states)).tolist() == [-0.25, -0.25]
+    assert (relative_latency(16.0, 5.0, 5), relative_latency(16.0, 0.0, 5)) == (0.64, 0.0)
 
 
 VALUES = floats([1.0, 1.5], [2.0, -1.0], [0.5, 0.75])
@@ -161,10 +129,7 @@ def test_the_loss_and_the_first_step_of_adam_by_hand():
 
 
 def test_two_steps_at_once_are_one_and_then_one():
-    batches = [
-        ([PAIR, LONE], np.array([9.5, 10.5])),
-        ([LONE], np.array([0.0])),
-    ]
+    batches = [([PAIR, LONE], np.array([9.5, 10.5])), ([LONE], np.array([0.0]))]
     network, moments, losses = improved(ONE_UNIT, {}, 0, batches, 0.01)
     between, moments_between, first_losses = improved(ONE_UNIT, {}, 0, batches[:1], 0.01)
     *second, second_losses = improved(between, moments_between, 1, batches[1:], 0.01)
@@ -222,3 +187,108 @@ def test_what_is_not_known_counts_as_the_median_and_extremes_are_limited():
     assert relative(np.zeros(2)).tolist() == [0.0, 0.0]
     assert relative(np.array([])).tolist() == []
     assert relative(np.array([np.inf, 1.0, 1e300, 0.0, 1.0])).tolist() == [0.0, 0.0, 3.0, -3.0, 0.0]
+
+
+SIZE, COHORT, ROUNDS = 20, 4, 25
+IS_GOOD = np.arange(SIZE) % 2 == 0
+FIRST_ACCURACY, GAIN = 0.1, 0.03
+
+
+class Kept(NamedTuple):
+    """Clients that continued in an episode."""
+
+    good_share: float
+    """Share of the good clients among them."""
+    num_by_round: float
+
+
+def met(settings: FedMarlSettings, seed: int) -> tuple[FleetView, Any]:
+    known = {"validation": Evaluation(FIRST_ACCURACY, 2.3), "payload_byte": 1_000}
+    plan = {"seed": seed, "cohort": COHORT, "epochs": 5, "planned_rounds": ROUNDS}
+    return rounds.met(settings, (40,) * SIZE, **plan, **known)
+
+
+def play(fleet: FleetView, selector: Any, seed: int, *, good_are_fast: bool = True) -> Kept:
+    """Play an episode; return who continued."""
+    accuracy, num_good, num_kept = FIRST_ACCURACY, 0, 0
+    for round_ in range(1, ROUNDS + 1):
+        draw = rng.stream(seed, "tests/constructed fleet", round_)
+        noise = np.exp(draw.normal(0.0, 0.3, (2, SIZE)))
+        is_fast = good_are_fast == IS_GOOD
+        loss = np.where(is_fast, 0.5, 2.0) * noise[0]
+        epoch_s = np.where(is_fast, 1.0, 3.0) * noise[1]
+        asked = selector.probe(rounds.view_of(fleet, round_=round_))
+        probes = [_report(r.client, Purpose.PROBE, epoch_s, 0.0, loss) for r in asked]
+        kept = selector.select(rounds.view_of(fleet, round_=round_, reports=probes)).clients
+        num_good += int(IS_GOOD[kept].sum())
+        num_kept += kept.size
+        accuracy += GAIN * IS_GOOD[kept].sum() / COHORT + draw.normal(0.0, 0.002)
+        done = [_report(k, Purpose.TRAIN, 4.0 * epoch_s, 1.0, loss) for k in kept.tolist()]
+        outcome = rounds.outcome_of(round_, done)
+        selector.observe(replace(outcome, validation=Evaluation(float(accuracy), 1.0)))
+    return Kept(num_good / num_kept, num_kept / ROUNDS)
+
+
+def trained(
+    settings: FedMarlSettings, seed: int, episodes: int, *, good_are_fast: bool = True
+) -> State:
+    """Return what agents have learned in some episodes, each with a seed of its own."""
+    learned: State = {}
+    for episode in range(episodes):
+        fleet, selector = met(settings, 1_000 * seed + episode)
+        if learned:
+            selector.take_up(learned)
+        play(fleet, selector, 1_000 * seed + episode, good_are_fast=good_are_fast)
+        learned = selector.learned()
+    return learned
+
+
+def _report(client: int, purpose: Purpose, computing_s: Any, upload_s: float, loss: Any) -> Report:
+    """Report of a client, whose seconds and loss are among those of all."""
+    compute_s = float(computing_s[client])
+    report = rounds.report_of(
+        client, loss=loss[client], duration_s=compute_s + upload_s, num_samples=40, purpose=purpose
+    )
+    return report._replace(compute_s=compute_s, upload_s=upload_s)
+
+
+SEEDS = range(5)
+EPISODES = 6
+
+
+def of_agents(settings: FedMarlSettings, seed: int, *, fast: bool, learn: bool) -> Kept:
+    """Return who continues in an episode of its own with frozen agents, trained or not."""
+    frozen = settings.model_copy(update={"learning": False})
+    fleet, selector = met(frozen, 90_000 + seed)
+    if learn:
+        selector.take_up(trained(settings, seed, EPISODES, good_are_fast=fast))
+    return play(fleet, selector, 90_000 + seed, good_are_fast=fast)
+
+
+@pytest.mark.parametrize(
+    "fast",
+    [
+        pytest.param(True, id="good are fast"),
+        pytest.param(False, id="good are slow", marks=pytest.mark.slow),
+    ],
+)
+def test_trained_agents_keep_good_clients_more_often_than_untrained_ones(fast):
+    settings = FedMarlSettings()
+    before = [of_agents(settings, seed, fast=fast, learn=False) for seed in SEEDS]
+    after = [of_agents(settings, seed, fast=fast, learn=True) for seed in SEEDS]
+
+    # Untrained agents choose at random among the candidates, half of which are good. 500 choices
+    # have a standard deviation of 0.022.
+    assert fmean(kept.good_share for kept in before) == pytest.approx(0.5, abs=0.09)
+    assert all(one.good_share > other.good_share for one, other in zip(after, before, strict=True))
+    assert fmean(kept.good_share for kept in after) > 0.7
+
+
+@pytest.mark.slow
+def test_agents_that_pay_for_traffic_alone_let_one_client_continue():
+    settings = FedMarlSettings(accuracy_weight=0.0, latency_weight=0.0, traffic_weight=5.0)
+    before = [of_agents(settings, seed, fast=True, learn=False) for seed in SEEDS]
+    after = [of_agents(settings, seed, fast=True, learn=True) for seed in SEEDS]
+
+    assert {kept.num_by_round for kept in before} == {COHORT}
+    assert fmean(kept.num_by_round for kept in after) < 1.5

@@ -1,8 +1,16 @@
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from fleetsim.contracts import Outcome
+from fleetsim.selectors.pyramidfl.equations import (
+    dropout_fractions,
+    durations_s,
+    ranks,
+    step_ratios,
+)
 from fleetsim.selectors.pyramidfl.selector import PyramidFlSettings
 from tests.selectors.rounds import met, outcome_of, report_of, view_of
 
@@ -56,11 +64,7 @@ def test_who_matters_less_uploads_less_and_who_would_wait_trains_longer():
     selector.observe(outcome_of(1, reports))
     second = by_client(selector.select(view_of(fleet, round_=2)))
 
-    assert second == {
-        0: (11, round(0.9 - 1 / 3, 9)),
-        1: (2, round(0.9 - 0.5 / 3, 9)),
-        2: (2, 0.9),
-    }
+    assert second == {0: (11, round(0.9 - 1 / 3, 9)), 1: (2, round(0.9 - 0.5 / 3, 9)), 2: (2, 0.9)}
     # Eleven epochs in 22 s and 5.667 s for .5667 of the update are the same 2 s and 10 s.
     selector.observe(
         outcome_of(2, [delivered(0, norm=3.0, compute_s=22.0, upload_s=10 * (0.9 - 1 / 3))])
@@ -127,3 +131,39 @@ def test_an_update_that_diverged_leaves_the_utility():
 def test_a_lowest_dropout_above_the_highest_is_refused():
     with pytest.raises(ValidationError, match=r"lowest_dropout 0\.7"):
         PyramidFlSettings(lowest_dropout=0.7)
+
+
+def array(*values: float) -> np.ndarray:
+    return np.array(values, dtype=np.float64)
+
+
+def test_no_client_trains_more_than_eleven_times_as_long():
+    # 990 s idle at 0.1 s a step are 9900 steps on top of 10.
+    assert step_ratios(array(10.0, 1000.0), array(1.0, 1.0), num_steps=10).tolist() == [11.0, 1.0]
+
+
+def test_whole_steps_are_not_lost_to_rounding():
+    # 0.6 s idle at 0.2 s a step is 3 steps, although 0.6 / 0.2 is 2.999... in binary.
+    assert step_ratios(array(0.0, 0.6), array(1.0, 1.0), num_steps=5)[0] == 1.6
+
+
+def test_equals_share_a_rank():
+    assert ranks(array(2.0, 5.0, 2.0, 5.0, 1.0)).tolist() == [2, 0, 2, 0, 4]
+    assert (ranks(array(7.0)).tolist(), ranks(array()).tolist()) == ([0], [])
+
+
+@given(st.lists(st.floats(0.0, 100.0), min_size=1, max_size=10), st.floats(0.0, 2.0))
+def test_the_better_one_uploads_more_and_no_client_leaves_the_range(utilities, beta):
+    utility = np.array(utilities)
+    dropout = dropout_fractions(ranks(utility), lowest=0.2, highest=0.7)
+    order = np.argsort(-utility, kind="stable")
+    ratio = step_ratios(
+        durations_s(np.ones(utility.size), utility, dropout),
+        np.ones(utility.size),
+        num_steps=4,
+        beta=beta,
+    )
+
+    assert np.all(np.diff(dropout[order]) >= 0.0)
+    assert 0.2 <= dropout.min() <= dropout.max() < 0.7
+    assert 1.0 <= ratio.min() <= ratio.max() <= 11.0

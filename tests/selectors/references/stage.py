@@ -154,8 +154,7 @@ class Stage:
     def _evaluation(self) -> Evaluation:
         """In tenths, so that accuracy often stays while loss moves."""
         return Evaluation(
-            accuracy=float(self.dice.integers(0, 4)) / 10.0,
-            loss=float(np.exp(self.dice.normal())),
+            accuracy=float(self.dice.integers(0, 4)) / 10.0, loss=float(np.exp(self.dice.normal()))
         )
 
     def _resources(self) -> Resources:

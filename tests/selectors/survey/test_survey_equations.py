@@ -19,19 +19,6 @@ LOSS_SUM = np.array([4.0, 3.0, 0.0])
 NUM_LOSSES = np.array([2, 3, 0])
 
 
-def test_shares_are_those_of_the_samples():
-    assert sample_shares(np.array([50, 30, 20])).tolist() == [0.5, 0.3, 0.2]
-    assert sample_shares(np.array([7])).tolist() == [1.0]
-    assert sample_shares(np.empty(0, dtype=np.int64)).tolist() == []
-
-
-def test_policy_1_is_the_mean_loss_times_the_share():
-    # .5 * 4/2 = 1, .3 * 3/3 = .3; the third never reported.
-    scores = average_loss_scores(SHARES, LOSS_SUM, NUM_LOSSES)
-
-    assert scores == pytest.approx([1.0, 0.3, math.inf])
-
-
 def test_policy_2_multiplies_its_bonus_by_the_share_too():
     # t = 10, ln 10 = 2.3025851: sqrt(2 ln 10 / 2) = 1.5174271, sqrt(2 ln 10 / 3) = 1.2389741
     # .5 (2 + 1.5174271) = 1.7587136, .3 (1 + 1.2389741) = .6716922

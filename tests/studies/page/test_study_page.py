@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from fleetsim.studies.page import study_page
-from fleetsim.studies.page.study_tables import StudyHeader, StudyTables
+from fleetsim.studies.page import study_card, study_page
+from fleetsim.studies.page.study_tables import StudyTables
+from fleetsim.studies.result import StudyResult
 from tests.report.parsed_page import ParsedPage
 from tests.studies.page.made_tables import (
     CONDITIONS,
@@ -20,12 +21,11 @@ from tests.studies.page.made_tables import (
     made_header,
     made_tables,
 )
+from tests.studies.small_studies import loaded
 
 
 @pytest.fixture(scope="module")
-def page(
-    tables: StudyTables, header: StudyHeader, tmp_path_factory: pytest.TempPathFactory
-) -> Path:
+def page(tables, header, tmp_path_factory):
     return study_page.write_page(tables, header, tmp_path_factory.mktemp("study"))
 
 
@@ -38,9 +38,7 @@ def digest(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def test_the_page_loads_nothing_and_its_policy_allows_its_scripts_and_styles_alone(
-    parts: ParsedPage,
-):
+def test_the_page_loads_nothing_and_its_policy_allows_its_scripts_and_styles_alone(parts):
     addresses = [
         value
         for tag, attributes in parts.elements
@@ -86,9 +84,7 @@ def test_data_cannot_end_their_element():
     assert not re.search(r"[<>&\u2028]", text)
 
 
-def test_the_page_opens_with_verdicts_on_the_main_target_and_tells_what_limits_them(
-    parts: ParsedPage, tables: StudyTables
-):
+def test_the_page_opens_with_verdicts_on_the_main_target_and_tells_what_limits_them(parts, tables):
     words = parts.words
 
     assert words.index("1 of 40 runs failed.") < words.index("joules to 80 %")
@@ -100,9 +96,7 @@ def test_the_page_opens_with_verdicts_on_the_main_target_and_tells_what_limits_t
     assert all(sentence in words for sentence in tables.verdicts["sentence"])
 
 
-def test_every_chart_has_a_variant_for_every_choice_and_a_description_that_says_the_finding(
-    parts: ParsedPage,
-):
+def test_every_chart_has_a_variant_for_every_choice_and_a_description_that_says_the_finding(parts):
     data = json.loads(parts.texts["script"][0])
     charts = data["charts"]
     sizes = {name: len(variants) for name, variants in charts.items()}
@@ -174,3 +168,54 @@ def test_the_same_tables_give_the_same_bytes_in_any_order_of_rows(tmp_path: Path
     )
 
     assert one == other
+
+
+def test_a_study_shows_its_verdicts_costs_and_one_picture():
+    header = made_header(varied=False, arms=("random", "oort"))
+    tables = made_tables(header)
+
+    html = study_card.html(tables, header)
+
+    rows = tables.verdicts[tables.verdicts["target"] == "80 %"]
+    (sentence,) = rows[rows["metric"] == "joules"]["sentence"]
+    body = html.partition("<tbody>")[2]
+    assert html.count("<img ") == 1
+    assert sentence.replace("'", "&#39;") in html
+    assert re.findall(r"<tr><th>(.*?)</th><td>80 %</td><td>(.*?)</td>", body) == [
+        *(("random", "seconds"), ("random", "joules"), ("oort", "seconds"), ("oort", "joules"))
+    ]
+    assert len(html) < 150_000
+
+
+@pytest.mark.slow
+def test_names_are_escaped_and_what_limits_the_findings_is_said():
+    header = made_header()
+
+    html = study_card.html(made_tables(header), header)
+
+    assert "<script" not in html
+    assert SCRIPT_NAME.replace("<", "&lt;").replace(">", "&gt;") in html
+    assert "1 of 40 runs failed." in html
+    assert "39 of 40 runs are complete." in html
+
+
+@pytest.mark.slow
+def test_a_large_study_stays_small():
+    arms = tuple(f"arm {number}" for number in range(40))
+    header = dataclasses.replace(made_header(arms=("random", *arms), varied=False), seeds=(1, 2))
+
+    html = study_card.html(made_tables(header, num_rounds=5), header)
+
+    assert html.count("<tr>") == 1 + 24 + 1
+    assert "... and 58 more" in html  # 41 arms in two metrics, less 24
+    assert "... and 108 more verdicts" in html  # 40 in three metrics, less 12
+
+
+def test_a_study_without_any_run_shows_that(tmp_path):
+    result = StudyResult(loaded(tmp_path), tmp_path / "home")
+
+    html = result._repr_html_()
+
+    assert "0 of 4 runs are complete." in html
+    assert "<img" not in html
+    assert repr(result) == f"<StudyResult small in {tmp_path / 'home'}>"

@@ -8,11 +8,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from fleetsim import rng
-from fleetsim.studies.statistics.rank_tests import (
-    least_p,
-    sign_test,
-    signed_rank_test,
-)
+from fleetsim.studies.statistics.rank_tests import least_p, sign_test, signed_rank_test
+from fleetsim.studies.statistics.verdict import holm
 
 INF = math.inf
 
@@ -62,3 +59,20 @@ def test_no_p_value_is_less_than_that_of_equal_signs(num):
     difference = -np.arange(1.0, num + 1.0)
 
     assert signed_rank_test(difference) == sign_test(difference) == least_p(num)
+
+
+@pytest.mark.parametrize(
+    ("p", "adjusted"),
+    [
+        # 3 * 0.01; 2 * 0.02; 1 * 0.03, but not less than 0.04.
+        ([0.03, 0.01, 0.02], [0.04, 0.03, 0.04]),
+        ([0.6, 0.7], [1.0, 1.0]),
+        # Families one by one.
+        ([[0.9, 0.4], [0.5, 0.01]], [[0.9, 0.8], [0.5, 0.02]]),
+        # A missing value stays missing, and does not count.
+        ([math.nan, 0.02, 0.03], [math.nan, 0.04, 0.04]),
+        ([], []),
+    ],
+)
+def test_p_values_are_adjusted_by_hand(p, adjusted):
+    assert holm(np.array(p)) == pytest.approx(np.array(adjusted), nan_ok=True)

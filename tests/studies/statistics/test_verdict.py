@@ -33,10 +33,7 @@ def spread(mean: float, std: float):
         (-0.36, 0.2, "less", "0.70 [0.54, 0.89] of", "(p = 0.016)"),
         (0.36, 0.2, "more", "1.43 [1.12, 1.84] times", "(p = 0.016)"),
         # Effect 0.05: about (2.8 / 0.05)^2 = 3,136 seeds.
-        (
-            *(0.01, 0.2, "undecided", "1.01 [0.79, 1.29] times"),
-            "more than 1,000 seeds",
-        ),
+        (*(0.01, 0.2, "undecided", "1.01 [0.79, 1.29] times"), "more than 1,000 seeds"),
         # Effect 0.15: (2.8 / 0.15)^2 = 348.9, + 2: 351, rounded up to two digits.
         (0.03, 0.2, "undecided", "1.03 [0.80, 1.32] times", "360 seeds"),
         # A narrow interval close to 1 keeps a digit of its width, 0.0025; t = 2.24 / 0.1.
@@ -62,7 +59,6 @@ def test_sentences_of_runs_that_all_reached_the_target(mean, std, kind, ratio, d
 
 
 def test_two_seeds_that_differ_much_have_a_wide_interval():
-    # Log-ratios 0 and ln 1,000 = 6.908: mean 3.454 = standard error, t of 1 degree 12.706:
     # exp(3.454) = 31.6, exp(3.454 -+ 43.9) beyond 1e-17 and 1e20.
     reached = np.ones(2, dtype=bool)
     wide = verdict(np.array([1.0, 1e3]), reached, np.ones(2), reached)

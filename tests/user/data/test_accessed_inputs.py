@@ -114,9 +114,6 @@ def test_tokens_stay_within_the_vocabulary():
         inputs.taken(np.array([9]), [0], seed=SEED, address=())
 
 
-# --- kernel ---------------------------------------------------------------------------------------
-
-
 def kernel_on(inputs, kind, **changes):
     settings = LocalSettings(epochs=2, batch_size=2, optimizer=SgdSettings(learning_rate=RATE))
     module = build_model(LogisticSettings(), input_shape=(3,), num_classes=2, seed=SEED)

@@ -85,8 +85,6 @@ def test_both_parts_come_as_a_pair_or_by_name(data):
     assert loaded.test_labels.tolist() == [0, 1]
 
 
-# --- images, tokens, features ---------------------------------------------------------------------
-
 PIXELS = np.arange(2 * 2 * 4 * 3, dtype=np.uint8).reshape(2, 2, 4, 3)
 """Two images [height 2, width 4, 3 colours]."""
 FIRST = PIXELS.transpose(0, 3, 1, 2)
@@ -146,9 +144,6 @@ def test_half_precision_and_booleans_become_float32_and_booleans_are_labels():
     assert values == {0: 1.0, 1: 0.0}
 
 
-# --- names, clients, test part --------------------------------------------------------------------
-
-
 def test_columns_of_tables_and_places_in_tuples_are_named():
     table = frame(who=list("bbaaccab")).rename(columns={"label": "target"})
     items = [(int(y), "unused", x) for x, y in zip(X, Y, strict=True)]
@@ -159,8 +154,7 @@ def test_columns_of_tables_and_places_in_tuples_are_named():
 
     np.testing.assert_array_equal(columns.train_inputs, X[:, [2, 0]].astype(np.float32))
     assert columns.owner is not None
-    assert columns.owner.tolist() == [1, 1, 0, 0, 2, 2, 0, 1]
-    assert columns.num_classes == 5
+    assert (columns.owner.tolist(), columns.num_classes) == ([1, 1, 0, 0, 2, 2, 0, 1], 5)
     np.testing.assert_array_equal(places.train_inputs, X.astype(np.float32))
 
 
@@ -212,9 +206,6 @@ def test_transforms_act_on_their_part():
     np.testing.assert_array_equal(alike.test_inputs, (TEST_X * 2).astype(np.float32))
     np.testing.assert_array_equal(unlike.train_inputs, alike.train_inputs)
     np.testing.assert_array_equal(unlike.test_inputs, (TEST_X + 1).astype(np.float32))
-
-
-# --- identity -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -269,9 +260,6 @@ def test_arrays_and_frames_need_no_torch():
     )
 
     subprocess.run([sys.executable, "-c", program], check=True)
-
-
-# --- faults ---------------------------------------------------------------------------------------
 
 
 class Failing(Items):
@@ -352,8 +340,6 @@ def test_a_fault_is_one_line_that_names_the_place(fault):
     assert isinstance(raised.value, DataError | ScenarioError)
     assert "\n" not in str(raised.value)
 
-
-# --- draws ----------------------------------------------------------------------------------------
 
 DRAWS: dict[str, Callable[[Any], Any]] = {
     "random": lambda x: x + random.random(),

@@ -109,9 +109,8 @@ def test_masks_of_stock_dropout_follow_from_the_job_alone() -> None:
         task.trainer.results([task.trainer.submit(Job(4, TRAIN, task.parameters, (number,)))])[0]
         for number in (1, 2)
     )
-    together = results_of(task, TRAIN)[4]
 
-    assert same(alone, together)
+    assert same(alone, results_of(task, TRAIN)[4])
     assert not same(alone.vector, other_round.vector)
 
 
@@ -167,9 +166,7 @@ def test_batch_norm_trains_clients_of_any_size_unless_single_samples_are_kept(se
             "trainer.precision: mixed is for trainer.kind = vectorised"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_simulated_is_refused_in_one_line(
-    make: Callable[[SampleForm], Any], options: dict[str, Any], message: str
-) -> None:
+def test_what_cannot_be_simulated_is_refused_in_one_line(make, options, message):
     with pytest.raises(ScenarioError, match=message) as fault:
         prepared(make, **options)
 

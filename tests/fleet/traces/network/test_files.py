@@ -111,8 +111,7 @@ def test_irish_logs_are_downloads_from_an_archive_as_from_a_table(tmp_path):
         trace = read_net_trace(tmp_path / "mine" / source)
 
         assert trace.record_ids == (name,)
-        assert trace.times_ms.tolist() == [0, 500, 3000]
-        assert trace.span_ms.tolist() == [4000]
+        assert (trace.times_ms.tolist(), trace.span_ms.tolist()) == ([0, 500, 3000], [4000])
         assert trace.down_bit_per_s.tolist() == [1e6, 3e6, 0.0]
         assert trace.up_bit_per_s is None
     import_any("irish-5g", tmp_path / "table", tmp_path / "netflix", ImportOptions(app="Netflix"))
@@ -133,8 +132,7 @@ def test_a_norwegian_rate_holds_before_its_time(tmp_path):
     one, other = (read_net_trace(tmp_path / "mine" / source) for source in ("3g", "table"))
 
     assert one.record_ids == ("norway_bus_1",)
-    assert one.times_ms.tolist() == [0, 550]
-    assert one.span_ms.tolist() == [2050]
+    assert (one.times_ms.tolist(), one.span_ms.tolist()) == ([0, 550], [2050])
     assert one.down_bit_per_s.tolist() == [4e6, 5e5]
     assert same(one, other)
 

@@ -9,9 +9,8 @@ from fleetsim.errors import DataError, ScenarioError
 from fleetsim.fleet.traces.formats import ImportOptions, import_any
 from fleetsim.fleet.traces.usage.files import read_trace, write_trace
 from fleetsim.fleet.traces.usage.trace import Trace
-from tests.fleet.traces.usage.test_fedscale import LIFE
-from tests.fleet.traces.usage.test_flash import NIGHT, log
-from tests.fleet.traces.usage.test_flash import write as write_logs
+from tests.fleet.traces.usage.test_fedscale import LIFE, NIGHT, log
+from tests.fleet.traces.usage.test_fedscale import write as write_logs
 
 STATES = "user,t_s,online,charging,unmetered,load\n"
 USERS = "user,span_s\na,10\nb,5\n"
