@@ -5,7 +5,7 @@ from typing import get_args
 import pytest
 import yaml
 
-from fleetsim.selectors import DEMANDS, SelectorSettings, build_selector
+from fleetsim.selectors import DEMANDS, SelectorSettings
 from fleetsim.selectors.demands import Use
 
 UNION = {cls.model_fields["kind"].default: cls for cls in get_args(get_args(SelectorSettings)[0])}
@@ -32,6 +32,6 @@ def test_a_variant_is_in_the_settings_and_its_use_follows_from_needs_and_memory(
     assert demand.use in get_args(Use)
     # A selector that is useless without real losses, accuracies or gradients cannot be a plain yes.
     is_private = demand.use in ("private", "small")
-    assert is_private == build_selector(settings).needs_losses
+    assert is_private == settings.build().needs_losses
     # Only what grows faster than the fleet is for small ones.
     assert (demand.use == "small") == (demand.square_byte > 0 or demand.has_sets)

@@ -10,7 +10,7 @@ from benchmarks.selector_prices import selector_of
 from fleetsim import simulate
 from fleetsim.errors import ScenarioError
 from fleetsim.scenario import load
-from fleetsim.selectors import DEMANDS, build_selector, demands
+from fleetsim.selectors import DEMANDS, demands
 from fleetsim.selectors.baselines.uniform import RandomSettings
 from fleetsim.selectors.bp_ucb.selector import BpUcbSettings
 from fleetsim.selectors.oort.selector import OortSettings
@@ -41,7 +41,7 @@ def test_a_buffered_server_refuses_who_asks_clients():
 WITHOUT_PROBES = {
     mode.values[0].kind: mode
     for mode in reversed(modes())
-    if not build_selector(mode.values[0]).needs_probes
+    if not mode.values[0].build().needs_probes
 }
 """The first mode of every kind that asks nothing."""
 

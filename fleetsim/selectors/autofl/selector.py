@@ -11,8 +11,6 @@ Secondary source: Kim, Wu, MICRO 2021 (arXiv 2107.08147), by its re-implementati
 li1553770945/RL-Federal-Learning@8e0cb93, whose values are the defaults.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
@@ -41,11 +39,10 @@ from fleetsim.selectors.autofl import equations
 from fleetsim.selectors.autofl.equations import NUM_STATES
 from fleetsim.selectors.autofl.q_tables import QTables, Rewards
 from fleetsim.selectors.baselines.uniform import random_clients
-from fleetsim.selectors.configured_selector import ConfiguredSelector, Stages, known
+from fleetsim.selectors.configured_selector import ConfiguredSelector, SelectorKind, Stages, known
 from fleetsim.selectors.demands import Demand, Demands, require_validation
 from fleetsim.selectors.learned_weights import weights_for
 from fleetsim.selectors.tie_breaking import TieRule, best, tie_keys
-from fleetsim.settings import Settings
 from fleetsim.units import BIT_PER_MBIT
 
 _ANSWER_BYTE = 8
@@ -58,7 +55,7 @@ ClockLevels = Annotated[tuple[ClockLevel, ...], Field(min_length=1, max_length=6
 _WHILE_LEARNING = beside("learning", True)
 
 
-class AutoFLSettings(Settings):
+class AutoFLSettings(SelectorKind):
     """Clients and clocks of the best values in Q-tables, which weigh accuracy against joules."""
 
     acts_if = by_key(
@@ -81,6 +78,7 @@ class AutoFLSettings(Settings):
     }
     weights_are_for: ClassVar[Literal["these clients", "any clients"]] = "these clients"
 
+    selector = "AutoFLSelector"
     kind: Literal["autofl"] = "autofl"
     weights: str | None = None
     """Trained tables: name of a bundled weight file, or path; null: empty ones."""
@@ -113,10 +111,6 @@ class AutoFLSettings(Settings):
     """Next state of a client: as it answers next, until which the reward waits, or its old one."""
     ties: TieRule = "random"
     """Order among equal values of clients."""
-
-    def build(self) -> AutoFLSelector:
-        """Selector with these settings."""
-        return AutoFLSelector(self)
 
 
 class AutoFLSelector(ConfiguredSelector[AutoFLSettings]):

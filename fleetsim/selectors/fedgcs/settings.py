@@ -7,38 +7,23 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from fleetsim.schema.key_conditions import beside, by_key
 from fleetsim.schema.ranges import DurationS, EnergyJ, Gain, NetworkRate, Rounds, Severity, Weight
+from fleetsim.selectors.configured_selector import SelectorKind
 from fleetsim.selectors.demands import Demand, Demands
-from fleetsim.settings import Settings
 
 Width = Annotated[int, Field(ge=1, le=4096)]
 Count = Annotated[int, Field(ge=1, le=10_000)]
-_COLLECTS = beside("records", "rounds")
 
 
-class FedGCSKeys(Settings):
-    """Keys of FedGCS: records, networks, ascent and generation."""
-
-    acts_if = by_key(
-        performance=_COLLECTS,
-        exploration_fraction=_COLLECTS,
-        max_records=_COLLECTS,
-        surrogate_sets=beside("records", "surrogate"),
-    )
+class FedGCSSettings(SelectorKind):
+    """Sets that networks generate, trained on scores of earlier selections."""
 
     demands: ClassVar[Demands] = {
-        "records: rounds": Demand(
+        "": Demand(
             "durations, joules and validation accuracies of its rounds; samples to validate with",
             "private",
             "accuracies after sets that differ by one client tell of its samples; the server must"
             " have samples; with records of runs before, `learning: false`, nothing is kept",
-            set_up_choices=12,
-        ),
-        "records: surrogate": Demand(
-            "n_k; root mean square losses, durations and joules of its cohorts",
-            "private",
-            "the server is told the loss of every chosen client's samples",
             set_up_choices=12,
         ),
     }
@@ -46,13 +31,12 @@ class FedGCSKeys(Settings):
     weights_are_for: ClassVar[Literal["these clients", "any clients"]] = "these clients"
     """A token of the networks is a client."""
 
+    selector = "fleetsim.selectors.fedgcs.selector:FedGCSSelector"
     kind: Literal["fedgcs"] = "fedgcs"
     weights: str | None = None
     """Weight file of networks and records, by name or path; null: none."""
     learning: bool = True
     """Fit the networks to records of this run too; false: use those of the weight file."""
-    records: Literal["rounds", "surrogate"] = "rounds"
-    """Records of this run: its rounds, or random sets scored by what is known of clients."""
     performance: Literal["accuracy", "rise"] = "accuracy"
     """Performance of a round: the validation accuracy after it, or 1 plus its rise in the round."""
     performance_scale: Literal["raw", "min_max"] = "raw"
@@ -73,8 +57,6 @@ class FedGCSKeys(Settings):
     """Probability that a round chooses at random."""
     max_records: Annotated[int, Field(ge=2, le=100_000)] = Field(default=1000, examples=[4])
     """Most records that are kept, the latest."""
-    surrogate_sets: Annotated[int, Field(ge=2, le=100_000)] = 100
-    """Random sets of a fit to surrogates."""
     embedding: Width = 32
     """Width of a client's embedding."""
     hidden: Width = 64

@@ -8,8 +8,6 @@ re-implementations. One profiling round and I = 10 are inferred; here clients me
 their own samples.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
@@ -29,14 +27,13 @@ from fleetsim.errors import ScenarioError
 from fleetsim.schema.key_conditions import beside, by_key
 from fleetsim.schema.ranges import DurationS, Rounds
 from fleetsim.selectors import probing
-from fleetsim.selectors.configured_selector import ConfiguredSelector, Stages
+from fleetsim.selectors.configured_selector import ConfiguredSelector, SelectorKind, Stages
 from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.selectors.tifl import equations
 from fleetsim.selectors.tifl.equations import DROPPED, Fill, ProbabilityRule, Split
-from fleetsim.settings import Settings
 
 
-class TiFLSettings(Settings):
+class TiFLSettings(SelectorKind):
     """One tier of clients of similar latency per round, with more rounds for low accuracy."""
 
     acts_if = by_key(
@@ -61,6 +58,7 @@ class TiFLSettings(Settings):
         ),
     }
 
+    selector = "TiFLSelector"
     kind: Literal["tifl"] = "tifl"
     num_tiers: Annotated[int, Field(ge=1, le=10_000)] = 5
     """Number of tiers (m)."""
@@ -83,10 +81,6 @@ class TiFLSettings(Settings):
     2) and so 0 for the best; error, in proportion to 1 - accuracy; none, always 1 / m."""
     fill: Fill = "slower"
     """Replacement of clients that a tier lacks: by the next slower tiers, or none."""
-
-    def build(self) -> TiFLSelector:
-        """Selector with these settings."""
-        return TiFLSelector(self)
 
 
 class TiFLSelector(ConfiguredSelector[TiFLSettings]):

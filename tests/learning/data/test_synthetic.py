@@ -1,13 +1,11 @@
 """Synthetic(alpha, beta) against its equations: labels by loops, moments within 5 sigma."""
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from fleetsim.contracts import FloatArray
 from fleetsim.learning.data.built_in import SyntheticSettings, SyntheticUser, generate_user
 
 NUM_USERS = 400
@@ -66,29 +64,23 @@ def test_the_variance_of_feature_j_is_j_to_the_minus_1_2(half: list[SyntheticUse
         assert within(squares[j - 1] / degrees, expected, expected * math.sqrt(2 / degrees))
 
 
-def test_users_hold_some_samples_more_than_a_lognormal_and_leafs_at_most_a_thousand(half, leaf):
-    for of, least, mean, thresholds in (
-        (half, 50, 4, (8, 55, 404)),
-        (leaf, 5, 3, (3, 20, 150, 995)),
-    ):
-        sizes = np.array([len(user.labels) for user in of])
-        for threshold in thresholds:
-            # P(floor(LogNormal(mean, 2)) >= m) = 1 - Phi((ln m - mean) / 2)
-            tail = 0.5 * math.erfc((math.log(threshold) - mean) / 2 / math.sqrt(2))
-            share = float(np.mean(sizes - least >= threshold))
-            assert within(share, tail, math.sqrt(0.25 / NUM_USERS))
-        assert sizes.min() >= least
-    assert sizes.max() == 1000
+def test_users_hold_fifty_samples_more_than_a_lognormal(half) -> None:
+    sizes = np.array([len(user.labels) for user in half])
+    for threshold in (8, 55, 404):
+        # P(floor(LogNormal(4, 2)) >= m) = 1 - Phi((ln m - 4) / 2)
+        tail = 0.5 * math.erfc((math.log(threshold) - 4) / 2 / math.sqrt(2))
+        share = float(np.mean(sizes - 50 >= threshold))
+        assert within(share, tail, math.sqrt(0.25 / NUM_USERS))
+    assert sizes.min() >= 50
 
 
-def test_the_input_means_spread_by_beta_and_in_leafs_process_by_one(half, leaf) -> None:
-    for of, beta in ((half, 0.5), (leaf, 1.0)):
-        means = np.array([user.inputs.mean(axis=0, dtype=np.float64).mean() for user in of])
-        decay = np.arange(1, DIMENSION + 1) ** -1.2
-        sampling = np.mean([decay.sum() / DIMENSION**2 / len(user.labels) for user in of])
-        variance = beta**2 + 1 / DIMENSION + sampling
+def test_the_input_means_spread_by_beta(half) -> None:
+    means = np.array([user.inputs.mean(axis=0, dtype=np.float64).mean() for user in half])
+    decay = np.arange(1, DIMENSION + 1) ** -1.2
+    sampling = np.mean([decay.sum() / DIMENSION**2 / len(user.labels) for user in half])
+    variance = 0.5**2 + 1 / DIMENSION + sampling
 
-        assert within(means.var(ddof=1), variance, variance * math.sqrt(2 / (NUM_USERS - 1)))
+    assert within(means.var(ddof=1), variance, variance * math.sqrt(2 / (NUM_USERS - 1)))
 
 
 def test_iid_users_share_one_model_and_one_distribution() -> None:
@@ -111,64 +103,6 @@ def test_users_and_seeds_have_streams_of_their_own() -> None:
     assert not np.array_equal(first.weights, generate_user(settings, seed=2, user=0).weights)
 
 
-@pytest.fixture(scope="module")
-def leaf() -> list[SyntheticUser]:
-    """Users of LEAF's process with two classes, of which noise decides by the gap alone."""
-    settings = SyntheticSettings(process="leaf", dimension=DIMENSION, num_classes=2)
-    return [generate_user(settings, seed=5, user=user) for user in range(NUM_USERS)]
-
-
-def leaf_model(user: SyntheticUser) -> FloatArray:
-    return np.vstack([user.bias, user.weights])
-
-
-@pytest.mark.slow
-def test_leaf_models_are_multiples_of_one_that_spread_by_a_tenth() -> None:
-    settings = SyntheticSettings(process="leaf", dimension=100, num_classes=50)
-    models = [leaf_model(generate_user(settings, seed=5, user=user)) for user in range(NUM_USERS)]
-    direction = models[0] / np.sqrt(np.mean(models[0] ** 2))
-    multiples = np.array([np.mean(model * direction) for model in models])
-
-    for model, multiple in zip(models, multiples, strict=True):
-        np.testing.assert_allclose(model, multiple * direction, rtol=1e-9, atol=1e-12)
-    # The direction is Q but for a factor of sqrt(mean Q^2), which is 1 +- sqrt(1 / 2 / 5050).
-    error = math.sqrt(2 / (NUM_USERS - 1) + 2 / 5050)
-    assert within(multiples.var(ddof=1), 0.1**2, 0.1**2 * error)
-
-
-def test_leaf_multiples_have_a_mean_of_variance_two_from_seed_to_seed() -> None:
-    # u of variance 1, m of 1 around it, s of 0.01 around that; the entries of Q are N(0, 1).
-    settings = SyntheticSettings(process="leaf", dimension=40, num_classes=25)
-    squares = [
-        float(np.mean(leaf_model(generate_user(settings, seed=seed, user=0)) ** 2))
-        for seed in range(300)
-    ]
-
-    # s^2 of s ~ N(0, v) has the variance 2 v^2; that of Q's mean square is 2 / 1025.
-    assert within(float(np.mean(squares)), 2.01, 2.01 * math.sqrt((2 + 3 * 2 / 1025) / 300))
-
-
-def test_leaf_noise_turns_labels_as_often_as_a_tenth_on_each_logit_does(leaf):
-    # Of two logits that differ by g, each with noise of 0.1: P(turned) = Phi(-|g| / (0.1 sqrt 2)).
-    turned, chances = 0, []
-    for user in leaf:
-        logits = user.inputs.astype(np.float64) @ user.weights + user.bias
-        turned += int(np.sum(logits.argmax(axis=1) != user.labels))
-        chances += [0.5 * math.erfc(abs(gap) / 0.2) for gap in (logits[:, 0] - logits[:, 1])]
-    chance = np.array(chances)
-
-    assert chance.sum() > 100
-    assert within(turned, float(chance.sum()), math.sqrt(float((chance * (1 - chance)).sum())))
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"iid": True}, "write alpha: 0 and beta: 0"),
-        ({"process": "leaf", "alpha": 0.5}, "process: leaf has no alpha"),
-        ({"process": "leaf", "beta": 0.0}, "process: leaf has no alpha"),
-    ],
-)
-def test_settings_that_contradict_each_other_are_refused(settings: Any, message: str) -> None:
-    with pytest.raises(ValidationError, match=message):
-        SyntheticSettings(**settings)
+def test_iid_users_that_differ_are_refused() -> None:
+    with pytest.raises(ValidationError, match="write alpha: 0 and beta: 0"):
+        SyntheticSettings(iid=True)

@@ -20,7 +20,7 @@ from fleetsim.contracts import (
     RoundView,
     State,
 )
-from fleetsim.selectors.favor.selector import FavorSettings
+from fleetsim.selectors.favor.settings import FavorSettings
 from tests.selectors.rounds import met
 
 NUM_CLIENTS, NUM_PARAMETERS, COHORT, ROUNDS = 8, 12, 3, 12

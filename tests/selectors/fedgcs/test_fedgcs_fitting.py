@@ -11,7 +11,7 @@ from fleetsim.selectors.fedgcs import fitting
 from fleetsim.selectors.fedgcs.fitting import fit, network_of
 from fleetsim.selectors.fedgcs.proposals import decode
 from fleetsim.selectors.fedgcs.records import NO_RECORDS, SelectionRecords
-from fleetsim.selectors.fedgcs.settings import FedGCSKeys
+from fleetsim.selectors.fedgcs.settings import FedGCSSettings
 from tests.selectors.fedgcs.networks import additive_records
 
 QUICK: dict[str, Any] = {
@@ -26,7 +26,7 @@ SOME = additive_records(30, 9, 3)
 
 def fitted(records=SOME, keys=None, **more):
     options: dict[str, Any] = {"num_clients": 9, "seed": 3, "epochs": 4} | more
-    return fit(records, settings=FedGCSKeys(**QUICK | (keys or {})), **options)
+    return fit(records, settings=FedGCSSettings(**QUICK | (keys or {})), **options)
 
 
 def assert_same(one, other):
@@ -38,7 +38,7 @@ def assert_same(one, other):
 @pytest.fixture(scope="module")
 def trained():
     """A fit to 200 records of 5 of 12 clients, and to the same with exchanged scores."""
-    settings = FedGCSKeys(
+    settings = FedGCSSettings(
         embedding=8,
         hidden=32,
         evaluator=40,
@@ -86,7 +86,7 @@ def test_the_decoder_generates_the_encoded_sets(trained):
     network, known = network_of(result.weights)
     tokens = [np.searchsorted(known, selection) for selection in records.selections[:20]]
     encoded = network.encode(network.tokens(tokens))
-    decoded = decode(network, encoded, np.ones(known.size, dtype=np.bool_), 12, FedGCSKeys())
+    decoded = decode(network, encoded, np.ones(known.size, dtype=np.bool_), 12, FedGCSSettings())
     right = [set(a.tolist()) == set(b.tolist()) for a, b in zip(decoded, tokens, strict=True)]
 
     assert sum(right) >= 15

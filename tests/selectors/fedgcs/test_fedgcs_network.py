@@ -10,7 +10,7 @@ from fleetsim.selectors.fedgcs.proposals import (
     estimates_of,
     propose,
 )
-from fleetsim.selectors.fedgcs.settings import FedGCSKeys
+from fleetsim.selectors.fedgcs.settings import FedGCSSettings
 from tests.selectors.fedgcs.networks import tiny
 from tests.selectors.references.fedgcs import Net
 
@@ -67,7 +67,7 @@ def test_a_wide_beam_finds_the_most_likely_of_all_sets_of_six_clients(start, see
     """Sequences of 1 to 4 of 6 clients: 6 + 30 + 120 + 360 = 516."""
     network = tiny(start=start, seed=seed)
     plain = Net(network.arrays())
-    wide = FedGCSKeys(beam_width=1000)
+    wide = FedGCSSettings(beam_width=1000)
     for row, result in enumerate(decode(network, encoded(network), ALL, 4, wide)):
         everything = plain.exhaustive(plain.encode(SEQUENCES[row]), range(6), 1, 4)
 
@@ -80,7 +80,7 @@ def test_a_wide_beam_finds_the_most_likely_of_all_sets_of_six_clients(start, see
 @pytest.mark.parametrize("width", [1, 2, 5])
 @pytest.mark.parametrize("length", ["adaptive", "fixed"])
 def test_a_narrow_beam_finds_what_it_finds_in_plain_python(start, width, length):
-    settings = FedGCSKeys(beam_width=width, length=length)
+    settings = FedGCSSettings(beam_width=width, length=length)
     least = 4 if length == "fixed" else 1
     for seed in range(6):
         network = tiny(start=start, seed=seed)
@@ -93,7 +93,7 @@ def test_a_narrow_beam_finds_what_it_finds_in_plain_python(start, width, length)
 def test_the_paper_decodes_the_representation_of_the_largest_estimate():
     network = tiny()
     plain = Net(network.arrays())
-    settings = FedGCSKeys(step_size=0.5, steps=3)
+    settings = FedGCSSettings(step_size=0.5, steps=3)
     result = propose(network, arrays_of(SEQUENCES), ALL, 4, settings, dice())
     orders = dice()
     finals = [plain.encode(orders.permutation(np.array(s)).tolist()) for s in SEQUENCES]
@@ -108,7 +108,7 @@ def test_the_paper_decodes_the_representation_of_the_largest_estimate():
 
 def test_generated_sets_are_ranked_by_their_own_estimates():
     network = tiny()
-    settings = FedGCSKeys(step_size=1.0, steps=4, choice="generated")
+    settings = FedGCSSettings(step_size=1.0, steps=4, choice="generated")
     result = propose(network, arrays_of(SEQUENCES), ALL, 4, settings, dice())
 
     assert len({frozenset(tokens.tolist()) for tokens in result.sets}) == len(result.sets) > 1

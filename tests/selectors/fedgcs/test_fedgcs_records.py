@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from fleetsim.selectors.fedgcs.records import NO_RECORDS, SelectionRecords
-from fleetsim.selectors.fedgcs.surrogate import surrogate_records
 
 FOUR = SelectionRecords.of(
     [[5, 1], [2], [1, 2, 7], [9]], [0.5, 0.6, 0.7, 0.9], [10.0, 20.0, 10.0, 40.0], [1.0, 1.0, 2, 1]
@@ -64,21 +63,3 @@ def test_without_shuffles_each_comes_as_it_was_selected():
 def test_a_record_that_cannot_be_is_refused(selection, numbers, message):
     with pytest.raises(ValueError, match=message):
         SelectionRecords.of([selection], *([number] for number in numbers))
-
-
-def test_surrogates_score_sets_by_what_clients_reported():
-    """Utilities 1, 2, 3 and a client never seen, which counts as 2: scaled to 0, 1/2, 1, 1/2."""
-    utility = np.array([1.0, 2.0, 3.0, np.nan])
-    seconds, joules = np.array([10.0, 30.0, 20.0, np.nan]), np.array([1.0, 2.0, 6.0, np.nan])
-    dice = np.random.Generator(np.random.Philox(1))
-    records = surrogate_records(utility, seconds, joules, 50, 2, dice)
-    worth, filled_s, filled_j = [0.0, 0.5, 1.0, 0.5], [10.0, 30.0, 20.0, 20.0], [1.0, 2.0, 6.0, 3.0]
-
-    assert len(records) == 50
-    assert records.clients.tolist() == [0, 1, 2, 3]
-    for i, (a, b) in enumerate(selection.tolist() for selection in records.selections):
-        assert records.performance[i] == pytest.approx((worth[a] + worth[b]) / 2)
-        assert records.latency_s[i] == max(filled_s[a], filled_s[b])
-        assert records.energy_j[i] == pytest.approx(filled_j[a] + filled_j[b])
-    unknown = np.full(4, np.nan)
-    assert len(surrogate_records(unknown, unknown, unknown, 5, 2, dice)) == 0

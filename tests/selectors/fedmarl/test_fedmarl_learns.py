@@ -15,7 +15,7 @@ import pytest
 
 from fleetsim import rng
 from fleetsim.contracts import Evaluation, FleetView, Purpose, Report, State
-from fleetsim.selectors.fedmarl.selector import FedMarlSettings
+from fleetsim.selectors.fedmarl.settings import FedMarlSettings
 from tests.selectors import rounds
 
 SIZE, COHORT, ROUNDS = 20, 4, 25
