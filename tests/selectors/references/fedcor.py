@@ -107,11 +107,10 @@ class FedCor(Reference):
             known = prior[:, taken] @ np.linalg.inv(prior[np.ix_(taken, taken)]) @ prior[taken]
             sigma = prior - known
             left = [k for k in there if k not in taken]
-            counted = left if self.s.sum_over == "remaining" else range(self.size)
             score = {
                 k: self.alpha[k]
                 / math.sqrt(sigma[k, k])
-                * sum(self.p[i] * sigma[i, k] for i in counted)
+                * sum(self.p[i] * sigma[i, k] for i in left)
                 for k in left
             }
             taken.append(max(left, key=lambda k: score[k]))
