@@ -35,42 +35,33 @@ def test_latencies_are_sums_of_times_cut_at_the_limit():
     assert math.isnan(latency_s(np.full((1, 10), 0.1), 0.1)[0])
 
 
-def test_tiers_of_equal_size_or_width_go_from_fast_to_slow():
+def test_tiers_of_equal_size_go_from_fast_to_slow():
     # Sorted: client 3 (1 s), 0 (2), 5 (3), 1 (4), 4 (8); 2 is dropped. Five in two: 3 and 2.
     latencies_s = np.array([2.0, 4.0, np.nan, 1.0, 8.0, 3.0])
     assert tiers(latencies_s, 2, np.zeros(6)).tolist() == [0, 1, DROPPED, 0, 1, 0]
-    # 1 to 9 in four intervals: [1, 3), [3, 5), [5, 7), [7, 9]; none in the third.
-    latencies_s = np.array([1.0, 3.0, 9.0, 2.9, 7.0, np.nan])
-    assert tiers(latencies_s, 4, np.zeros(6), "width").tolist() == [0, 1, 2, 0, 2, DROPPED]
-    # Keys decide between equal latencies; in a histogram all of them are in the first interval.
+    # Keys decide between equal latencies.
     assert tiers(np.full(4, 5.0), 2, np.array([0.8, 0.1, 0.9, 0.3])).tolist() == [1, 0, 1, 0]
-    assert tiers(np.full(3, 5.0), 2, np.zeros(3), "width").tolist() == [0, 0, 0]
 
 
 @settings(max_examples=40)
 @given(
     latencies_s=LATENCIES,
     num_tiers=st.integers(1, 6),
-    split=st.sampled_from(["count", "width"]),
     data=st.data(),
 )
-def test_tiers_are_in_order_without_gaps_and_follow_their_clients(
-    latencies_s, num_tiers, split, data
-):
+def test_tiers_are_in_order_without_gaps_and_follow_their_clients(latencies_s, num_tiers, data):
     order = np.array(data.draw(st.permutations(range(latencies_s.size))), dtype=np.int64)
     keys = rng.stream(1, "keys").random(latencies_s.size)
-    tier_of = tiers(latencies_s, num_tiers, keys, split)
+    tier_of = tiers(latencies_s, num_tiers, keys)
 
     used = sorted(set(tier_of.tolist()) - {DROPPED})
     assert used == list(range(len(used)))
     assert len(used) <= num_tiers
     assert np.array_equal(tier_of == DROPPED, np.isnan(latencies_s))
-    assert tiers(latencies_s[order], num_tiers, keys[order], split).tolist() == (
-        tier_of[order].tolist()
-    )
+    assert tiers(latencies_s[order], num_tiers, keys[order]).tolist() == (tier_of[order].tolist())
     for fast in range(len(used) - 1):
         assert latencies_s[tier_of == fast].max() <= latencies_s[tier_of == fast + 1].min()
-    if split == "count" and used:
+    if used:
         sizes = np.bincount(tier_of[tier_of != DROPPED])
         assert sizes.max() - sizes.min() <= 1
         assert len(used) == min(num_tiers, int(sizes.sum()))
@@ -193,11 +184,10 @@ def test_probabilities_sum_to_one_and_fall_with_accuracy(accuracies, rule, data)
     tier_of=st.lists(st.integers(-1, 3), max_size=12),
     tier=st.integers(0, 3),
     num=st.integers(0, 14),
-    fill=st.sampled_from(["slower", "none"]),
 )
-def test_a_choice_is_the_head_of_the_tier_and_those_behind_it(tier_of, tier, num, fill):
+def test_a_choice_is_the_head_of_the_tier_and_those_behind_it(tier_of, tier, num):
     keys = rng.stream(2, "keys").random(len(tier_of))
-    meant = [i for i, t in enumerate(tier_of) if t == tier or (fill == "slower" and t > tier)]
+    meant = [i for i, t in enumerate(tier_of) if t >= tier]
     slow = sorted(meant, key=lambda i: (tier_of[i], keys[i]))[:num]
 
-    assert choose(np.array(tier_of, dtype=np.int64), tier, num, keys, fill).tolist() == slow
+    assert choose(np.array(tier_of, dtype=np.int64), tier, num, keys).tolist() == slow
