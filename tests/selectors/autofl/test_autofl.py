@@ -116,21 +116,20 @@ def trained():
     """Client 3 at the second level is worth 90, all else nothing."""
     return {
         "clock_levels": np.array([1.0, 0.8, 0.6, 0.4, 0.2]),
-        "are_shared": np.array(False),
         "rows": np.array([3 * NUM_STATES + IDLE]),
         "values": np.array([[0.0, 90.0, 0.0, 0.0, 0.0]]),
     }
 
 
 def test_what_one_run_learned_another_one_uses():
-    fleet, first = ready(next_state="same", clock_levels=(0.5, 1.0))
+    fleet, first = ready(clock_levels=(0.5, 1.0))
     choose(fleet, first, 1)
     end(first, 1, {0: 6.0, 1: 4.0}, 0.5)
     _, second = ready(learning=False, clock_levels=(0.5, 1.0))
     second.take_up(first.learned())
 
     assert choose(fleet, second, 1, wanted=1) == {1: 0.5}
-    assert rows_of(second.policy()) == rows_of(first.state())
+    assert rows_of(second.policy()) == rows_of(first.learned())
 
 
 def test_frozen_tables_neither_explore_nor_learn_and_need_no_accuracy():
@@ -162,7 +161,6 @@ def test_tables_of_a_file_are_those_of_its_clients(tmp_path):
     ("change", "message"),
     [
         ({"clock_levels": np.array([1.0, 0.5])}, r"clock_levels: .* trained for \[1\.0, 0\.5\]"),
-        ({"are_shared": np.array(True)}, "tables: own, but the tables were trained as category"),
         ({"values": np.zeros((1, 3))}, "no Q-tables of autofl: rows must ascend"),
         ({"rows": np.array([-4])}, "no Q-tables of autofl: rows must ascend"),
     ],

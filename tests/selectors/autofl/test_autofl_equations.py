@@ -8,7 +8,6 @@ import pytest
 
 from fleetsim.selectors.autofl.equations import (
     NUM_STATES,
-    category,
     rewards,
     state_number,
 )
@@ -87,14 +86,6 @@ def test_rewards_by_hand():
 def test_accuracies_that_cannot_be_are_refused(accuracy, before):
     with pytest.raises(ValueError, match="accuracies must be in"):
         rewards(accuracy, before, np.array([1.0]), 1.0)
-
-
-def test_a_category_ends_where_the_rate_has_doubled():
-    rates = np.array([2.0**33 - 1.0, 2.0**33, 2.0**34 - 1.0, 2.0**34])
-
-    assert category(rates).tolist() == [32, 33, 33, 34]
-    with pytest.raises(ValueError, match=r"at least 1, got 0\.5"):
-        category(np.array([0.5]))
 
 
 def rewards_of(*given):
