@@ -217,8 +217,7 @@ class _Training:
         return float(torch.cat(losses).mean())
 
     def _joint(self, tokens: Tensor, targets: Tensor) -> Tensor:
-        settings = self._settings
-        return self.network.joint_losses(tokens, targets, settings.alpha, settings.sequence_loss)
+        return self.network.joint_losses(tokens, targets, self._settings.alpha)
 
     @torch.no_grad()
     def _estimates(self, rows: IntArray) -> FloatArray:

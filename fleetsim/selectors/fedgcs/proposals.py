@@ -85,11 +85,10 @@ def ascend(
     """
     path, curve = [], []
     states = encoded.states.detach()
-    for step in range(settings.steps):
+    for _ in range(settings.steps):
         estimates, gradient = network.estimates_and_gradient(Encoded(states, encoded.is_real))
         curve.append(networks.numbers(estimates))
-        eta = settings.step_size * (1 + step * (settings.growth == "growing"))
-        states = states + eta * gradient
+        states = states + settings.step_size * gradient
         path.append(Encoded(states, encoded.is_real))
     last = Encoded(states, encoded.is_real)
     curve.append(networks.numbers(network.estimate(last)))
