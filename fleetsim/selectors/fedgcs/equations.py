@@ -11,8 +11,9 @@ p_perf, p_L and p_E are performance, seconds and joules of the selection, L and 
 The paper leaves the budgets to the developer; here they are the medians of the records unless they
 are given. It does not say whether scores are normalised; here the evaluator learns scores scaled to
 [0, 1] over the records, as in the authors' code, because (8) weighs squared differences of scores
-against logarithms. (6) is a sum over some ten tokens, which leaves (7) little weight. T of (6) here
-includes the token that ends a selection, which the decoder must learn to generate.
+against logarithms. (6) is a sum over some ten tokens, which leaves (7) little weight; the mean is
+another reading. T of (6) here includes the token that ends a selection, which the decoder must
+learn to generate.
 
 Source: Ning, Tian, Xiao, Fan, Wang, Li, Wang, Zhou, "FedGCS: a generative framework for efficient
 client selection in federated learning via gradient-based optimization", IJCAI 2024, arXiv

@@ -217,7 +217,8 @@ class _Training:
         return float(torch.cat(losses).mean())
 
     def _joint(self, tokens: Tensor, targets: Tensor) -> Tensor:
-        return self.network.joint_losses(tokens, targets, self._settings.alpha)
+        settings = self._settings
+        return self.network.joint_losses(tokens, targets, settings.alpha, settings.sequence_loss)
 
     @torch.no_grad()
     def _estimates(self, rows: IntArray) -> FloatArray:

@@ -36,6 +36,8 @@ from fleetsim.contracts import BoolArray, FloatArray, IntArray, State
 
 Start = Literal["last", "pooled"]
 """First input of the decoder: the last h_T, or the end token with the mean of E_s as state."""
+Over = Literal["sum", "mean"]
+"""Loss of a sequence: the sum over its tokens, as (6) is printed, or their mean."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +126,9 @@ class Network(nn.Module):
         (gradient,) = torch.autograd.grad(estimates.sum(), states)
         return estimates.detach(), gradient
 
-    def joint_losses(self, tokens: Tensor, targets: Tensor, alpha: float) -> Tensor:
+    def joint_losses(
+        self, tokens: Tensor, targets: Tensor, alpha: float, over: Over = "sum"
+    ) -> Tensor:
         """Return (8) of each sequence [B], with the true tokens as inputs of the decoder."""
         encoded = self.encode(tokens)
         first, state = self.begin(encoded)
@@ -137,6 +141,8 @@ class Network(nn.Module):
             logits.flatten(0, 1), expected.flatten(), reduction="none"
         )
         sequence = (surprise.view(expected.shape) * counts).sum(dim=1)
+        if over == "mean":
+            sequence = sequence / counts.sum(dim=1)
         score = torch.square(targets - self.estimate(encoded))
         return alpha * sequence + (1.0 - alpha) * score
 

@@ -85,10 +85,11 @@ def ascend(
     """
     path, curve = [], []
     states = encoded.states.detach()
-    for _ in range(settings.steps):
+    for step in range(settings.steps):
         estimates, gradient = network.estimates_and_gradient(Encoded(states, encoded.is_real))
         curve.append(networks.numbers(estimates))
-        states = states + settings.step_size * gradient
+        eta = settings.step_size * (1 + step * (settings.growth == "growing"))
+        states = states + eta * gradient
         path.append(Encoded(states, encoded.is_real))
     last = Encoded(states, encoded.is_real)
     curve.append(networks.numbers(network.estimate(last)))

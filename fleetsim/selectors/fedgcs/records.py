@@ -153,7 +153,7 @@ NO_RECORDS = SelectionRecords.of([], [], [], [])
 
 
 class ScoreScale(NamedTuple):
-    """Budgets, and the range of scores, of the records of a fit.
+    """Budgets, and ranges of performance and of scores, of the records of a fit.
 
     They change as records are added. Networks keep the scale of their fit, on which a later round
     must be scored to be compared with their estimates.
@@ -161,6 +161,8 @@ class ScoreScale(NamedTuple):
 
     budget_s: float
     budget_j: float
+    worst_performance: float
+    best_performance: float
     worst_score: float
     best_score: float
 
@@ -179,6 +181,8 @@ class ScoreScale(NamedTuple):
         scale = cls(
             budget(rules.budget_s, records.latency_s),
             budget(rules.budget_j, records.energy_j),
+            float(records.performance.min()),
+            float(records.performance.max()),
             worst_score=0.0,
             best_score=0.0,
         )
@@ -188,10 +192,14 @@ class ScoreScale(NamedTuple):
     def scores(self, records: SelectionRecords, rules: FedGCSSettings) -> FloatArray:
         """Return (1) of each record [R], with the budgets of this scale and the rules' exponents.
 
-        A score needs a performance of 0 or more; a lower one counts as 0.
+        A score needs a performance of 0 or more. Scaled, that of a record that is worse than all of
+        the fit is less; it counts as the worst of the fit.
         """
+        performance = records.performance
+        if rules.performance_scale == "min_max":
+            performance = scaled(performance, self.worst_performance, self.best_performance)
         return scores(
-            np.maximum(records.performance, 0.0),
+            np.maximum(performance, 0.0),
             records.latency_s,
             records.energy_j,
             budget_s=self.budget_s,

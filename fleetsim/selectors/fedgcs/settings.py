@@ -39,6 +39,8 @@ class FedGCSSettings(SelectorKind):
     """Fit the networks to records of this run too; false: use those of the weight file."""
     performance: Literal["accuracy", "rise"] = "accuracy"
     """Performance of a round: the validation accuracy after it, or 1 plus its rise in the round."""
+    performance_scale: Literal["raw", "min_max"] = "raw"
+    """Performance in the score: as it is, or scaled to [0, 1] over the records."""
     latency_exponent: Weight = 2.0
     """Exponent a of the penalty on seconds above the budget."""
     energy_exponent: Weight = 2.0
@@ -63,6 +65,8 @@ class FedGCSSettings(SelectorKind):
     """Width of the evaluator."""
     alpha: Severity = 0.8
     """Weight of the loss of sequences; the rest is that of the score's."""
+    sequence_loss: Literal["sum", "mean"] = "sum"
+    """Loss of a sequence: the sum over its clients and its end, or their mean."""
     shuffles: Annotated[int, Field(ge=0, le=1000)] = Field(default=25, examples=[0])
     """Orders of each record in an epoch; 0: the one of the selection, FedGCS^-a."""
     target: Literal["min_max", "raw"] = "min_max"
@@ -83,6 +87,8 @@ class FedGCSSettings(SelectorKind):
     """Step size eta of the ascent."""
     steps: Annotated[int, Field(ge=0, le=10_000)] = 10
     """Steps of the ascent."""
+    growth: Literal["constant", "growing"] = "constant"
+    """Steps of the same size, or of 1, 2, 3, ... times it."""
     beam_width: Count = Field(default=5, examples=[1])
     """Sequences that the beam search keeps; 1: greedy."""
     length: Literal["adaptive", "fixed"] = "adaptive"

@@ -206,7 +206,7 @@ def test_weights_of_other_clients_are_refused(tmp_path):
     "changes",
     [
         {},
-        {"step_size": 5.0, "steps": 3},
+        {"growth": "growing", "step_size": 5.0, "steps": 3},
         {"length": "fixed", "beam_width": 1},
         {"starts": 2, "steps": 0},
     ],

@@ -52,9 +52,13 @@ def test_the_joint_loss_of_a_batch_is_that_of_the_equations(start):
     tokens, targets = network.tokens(arrays_of(SEQUENCES)), [0.3, -0.2, 0.9]
     with torch.no_grad():
         joint = network.joint_losses(tokens, torch.tensor(targets), alpha=0.8)
+        means = network.joint_losses(tokens, torch.zeros(3), 1.0, "mean").tolist()
 
     expected = plain.joint_loss(SEQUENCES, targets, alpha=0.8)
     assert joint.mean().item() == pytest.approx(expected, rel=1e-5)
+    # The end of a sequence is a token too.
+    per_token = [plain.sequence_loss(tokens) / (len(tokens) + 1) for tokens in SEQUENCES]
+    assert means == pytest.approx(per_token, rel=1e-5)
 
 
 @both_starts

@@ -54,6 +54,10 @@ THREE = SelectionRecords.of([[0], [1], [2]], [0.2, 0.6, 0.4], [10.0, 20.0, 40.0]
         # The medians are 15 s and 1 J: 20 s cost (15 / 20)^2, 40 s (15 / 40)^2, 2 J (1 / 2)^2.
         ({}, [0.5, 0.6 * 0.5625, 0.7 * 0.25, 0.9 * 0.140625]),
         ({"budget_s": 40.0, "budget_j": 2.0}, [0.5, 0.6, 0.7, 0.9]),
+        (
+            {"budget_s": 40.0, "budget_j": 2.0, "performance_scale": "min_max"},
+            [0.0, 0.25, 0.5, 1.0],
+        ),
     ],
 )
 def test_budgets_are_medians_of_the_records_or_as_given(rules, expected):
@@ -76,9 +80,13 @@ def test_records_without_costs_are_scored_by_performance():
 def test_the_scale_of_three_records():
     scale = ScoreScale.of(THREE, FedGCSSettings())
 
-    assert scale == pytest.approx((20.0, 10.0, 0.1, 0.6))
+    assert scale == pytest.approx((20.0, 10.0, 0.2, 0.6, 0.1, 0.6))
     # A record of the fit has the score that was learned.
     assert scale.targets(THREE, FedGCSSettings()) == pytest.approx([0.2, 1.0, 0.0])
+
+
+SCALED = {"performance_scale": "min_max"}
+"""Scores of the three are then 0, 1 and 0.5 / 4, of which the range is 0 to 1."""
 
 
 @pytest.mark.parametrize(
@@ -90,6 +98,10 @@ def test_the_scale_of_three_records():
         # Twice the seconds and twice the joules: a sixteenth, below the worst record.
         (0.8, 40.0, 20.0, {"target": "raw"}, 0.05),
         (0.8, 40.0, 20.0, {}, -0.1),
+        # Scaled performance is not below the worst.
+        (0.7, 10.0, 5.0, SCALED, 1.25),
+        (0.4, 10.0, 5.0, SCALED, 0.5),
+        (0.1, 10.0, 5.0, SCALED, 0.0),
     ],
 )
 def test_a_round_is_scored_with_the_budgets_and_the_range_of_the_records(

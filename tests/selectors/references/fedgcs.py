@@ -179,8 +179,9 @@ class FedGcs(Reference):
         for i in best_first[: self.s.starts]:
             tokens = [self.known.index(client) for client in self.records[i]]
             states = self.net.encode(dice.permutation(np.array(tokens)).tolist())
-            for _ in range(self.s.steps):
-                states = self.net.ascended(states, self.s.step_size)
+            for step in range(self.s.steps):
+                factor = 1 + step if self.s.growth == "growing" else 1
+                states = self.net.ascended(states, factor * self.s.step_size)
             finals.append(states)
         most = min(view.wanted, len(allowed))
         least = most if self.s.length == "fixed" else 1
