@@ -35,7 +35,7 @@ WANTED = 7
 LIGHT = {
     "fedgcs": {"embedding": 4, "hidden": 6, "evaluator": 5, "shuffles": 2,
         "refit_epochs": 2, "starts": 3, "steps": 3, "beam_width": 2},
-    "fedcor": {"fit_steps": 5},
+    "fedcor": {"fit_steps": 5, "observed_fit_steps": 20},
     "favor": {"hidden": 16},
     "fedmarl": {"hidden": 8, "steps_per_round": 1},
 }  # fmt: skip

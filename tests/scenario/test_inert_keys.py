@@ -151,10 +151,15 @@ EXAMPLES = {
         "max_update_norm=0.001; aggregator={kind: fedasync}", BLANK, BUFFERED),
     **of("EvaluateSettings", "evaluate", "every_rounds=2; validation_fraction=0.5", BLANK),
     **of("StopSettings", "stop", "accuracy=0.9", BLANK),
+    **selector("DivFlSettings", "divfl", "sample_fraction=0.5"),
     **selector("FavorSettings", "favor, learning: false, components: 2, hidden: 4",
         "action=client; target_accuracy=0.5; reward_base=8; discount=0.5; learning_rate=0.1; "
         "batch_size=2; steps_per_round=2; replay_capacity=40; sync_in=rounds; sync_every=1; "
         "exploration=0.5; exploration_end=0.5; exploration_decay_rounds=1"),
+    **selector("FedCorSettings", "fedcor, mean: observed, warm_up_rounds: 1, observed_fit_steps: 3",
+        "warm_up_fit_steps=2"),
+    **selector("FedCorSettings", "fedcor, warm_up_rounds: 1, warm_up_fit_steps: 3",
+        "observed_fit_steps=2"),
     **selector("FedMarlSettings", "fedmarl", "accuracy_weight=2; latency_weight=2; "
         "traffic_weight=2; discount=0.5; exploration=0.5; exploration_end=0.5; "
         "exploration_decay_rounds=2; "

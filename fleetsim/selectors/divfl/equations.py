@@ -6,7 +6,8 @@
 DivFL takes the S of K clients with the least cost, that is, whose gradients lie nearest to those of
 all clients (facility location). The greedy rule takes the client that lowers the cost most, K
 times; the first is the medoid. With d_0 >= all d the gain f(S) = N d_0 - cost(S) is monotone and
-submodular with f({}) = 0, so that the greedy set reaches (1 - 1/e) of the best f.
+submodular with f({}) = 0, so that the greedy set reaches (1 - 1/e) of the best f. The stochastic
+rule considers a random sample of the candidates in each step.
 
 The represented clients (rows) and the candidates (columns) may differ: a client that is not
 available still has an old gradient, and is to be represented.
@@ -19,15 +20,17 @@ Mathematical Programming 14 (1978).
 """
 
 import math
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fleetsim.contracts import FloatArray, IntArray
+from fleetsim.counts import floor_product
 from fleetsim.rounding import ROUNDING_SLACK
 from fleetsim.selectors.tie_breaking import best
 
+Metric = Literal["l2", "squared_l2"]
 Vectors = NDArray[np.floating[Any]]
 
 _COLUMNS_AT_ONCE = 1 << 13
@@ -36,13 +39,15 @@ _CANCELLED = 1e-6
 """Squared distances below this share of the squared norms are computed from the differences."""
 
 
-def dissimilarities(gradients: Vectors, others: Vectors | None = None) -> FloatArray:
+def dissimilarities(
+    gradients: Vectors, others: Vectors | None = None, metric: Metric = "l2"
+) -> FloatArray:
     """Return distances d of gradients [A, P] to others [B, P] or among themselves: [A, B].
 
     Equal gradients have distance 0 exactly, and d_ik = d_ki exactly where they are compared among
     themselves.
 
-    Source: DivFL (Balakrishnan et al., ICLR 2022).
+    Source: DivFL (Balakrishnan et al., ICLR 2022); squared distances as in euphoria0-0's code.
     """
     if others is None:
         squared = _squared_distances(gradients, gradients)
@@ -50,17 +55,19 @@ def dissimilarities(gradients: Vectors, others: Vectors | None = None) -> FloatA
         np.fill_diagonal(squared, 0.0)
     else:
         squared = _squared_distances(gradients, others)
-    return np.sqrt(squared)
+    return squared if metric == "squared_l2" else np.sqrt(squared)
 
 
-def refreshed(dissimilarity: FloatArray, gradients: Vectors, clients: IntArray) -> FloatArray:
+def refreshed(
+    dissimilarity: FloatArray, gradients: Vectors, clients: IntArray, metric: Metric = "l2"
+) -> FloatArray:
     """Return dissimilarities [N, N] after the gradients of some clients have changed.
 
     The gradients [N, P] include the new ones, those of `clients` [n].
 
     Source: the lazy refresh of DivFL (Balakrishnan et al., ICLR 2022).
     """
-    changed = dissimilarities(gradients[clients], gradients)
+    changed = dissimilarities(gradients[clients], gradients, metric)
     changed[np.arange(clients.size), clients] = 0.0
     result = dissimilarity.copy()
     result[:, clients] = changed.T
@@ -71,29 +78,51 @@ def refreshed(dissimilarity: FloatArray, gradients: Vectors, clients: IntArray) 
     return result
 
 
-def greedy(dissimilarity: FloatArray, num: int, keys: FloatArray) -> IntArray:
+def greedy(
+    dissimilarity: FloatArray,
+    num: int,
+    keys: FloatArray,
+    uniforms: FloatArray | None = None,
+    size: int = 0,
+) -> IntArray:
     """Return the columns that lower the cost most, chosen in sequence, the medoid first.
 
     Dissimilarities are of represented clients to candidates [A, C]; among candidates that lower the
-    cost equally the smaller key goes first [C].
+    cost equally the smaller key goes first [C]. The stochastic rule considers in step s the `size`
+    >= 1 remaining candidates with the smallest uniforms of row s [num, C], otherwise all.
 
     >>> apart = np.array([[0.0, 1.0, 9.0], [1.0, 0.0, 8.0], [9.0, 8.0, 0.0]])
     >>> greedy(apart, 2, np.zeros(3)).tolist()
     [1, 2]
 
-    Source: DivFL (Balakrishnan et al., ICLR 2022), the greedy rule.
+    Source: DivFL (Balakrishnan et al., ICLR 2022), the greedy rule; stochastic greedy in
+    melodi-lab/divfl@4a5b80d.
     """
     num = min(num, dissimilarity.shape[1])
     left = np.arange(dissimilarity.shape[1], dtype=np.int64)
     nearest = np.full(dissimilarity.shape[0], np.inf)
     chosen = np.empty(num, dtype=np.int64)
     for step in range(num):
-        closer = np.minimum(nearest[:, None], dissimilarity[:, left])
-        position = int(best(-_costs(closer), 1, keys[left])[0])
-        chosen[step] = left[position]
+        sample = left
+        if uniforms is not None and size < left.size:
+            sample = np.sort(left[np.argpartition(uniforms[step, left], size)[:size]])
+        closer = np.minimum(nearest[:, None], dissimilarity[:, sample])
+        position = int(best(-_costs(closer), 1, keys[sample])[0])
+        chosen[step] = sample[position]
         nearest = closer[:, position]
         left = left[left != chosen[step]]
     return chosen
+
+
+def sample_size(num: int, num_candidates: int, fraction: float = 0.1) -> int:
+    """Return the sample size of a step of the stochastic rule: max(K, floor(fraction C)).
+
+    >>> sample_size(10, 300), sample_size(10, 20)
+    (30, 10)
+
+    Source: stochastic greedy in melodi-lab/divfl@4a5b80d.
+    """
+    return max(num, floor_product(fraction, num_candidates))
 
 
 def cluster_sizes(dissimilarity: FloatArray, chosen: IntArray) -> IntArray:

@@ -4,14 +4,15 @@ Clients need the model for training anyway, so a request for a gradient adds no 
 docs/selectors.md.
 
 Source: Balakrishnan, Li, Zhou, Himayat, Smith, Bilmes, ICLR 2022, as in melodi-lab/divfl@4a5b80d;
-updates as in
+updates and squared distances as in
 euphoria0-0/Active-Client-Selection-for-Communication-efficient-Federated-Learning@b7f98a2.
 """
 
 from collections.abc import Iterable
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
+from pydantic import Field
 
 from fleetsim import rng
 from fleetsim.contracts import (
@@ -25,10 +26,11 @@ from fleetsim.contracts import (
     Work,
     WorkKind,
 )
+from fleetsim.schema.key_conditions import beside, by_key
 from fleetsim.selectors import probing
 from fleetsim.selectors.configured_selector import ConfiguredSelector, SelectorKind, Stages
 from fleetsim.selectors.demands import Demand, Demands
-from fleetsim.selectors.divfl.equations import cluster_sizes, greedy, refreshed
+from fleetsim.selectors.divfl.equations import Metric, cluster_sizes, greedy, refreshed, sample_size
 from fleetsim.selectors.tie_breaking import TieRule, best, tie_keys
 
 _UNKNOWN = "select/divfl/strangers"
@@ -36,6 +38,8 @@ _UNKNOWN = "select/divfl/strangers"
 
 class DivFlSettings(SelectorKind):
     """Diverse clients, whose gradients represent those of all."""
+
+    acts_if = by_key(sample_fraction=beside("search", "stochastic"))
 
     demands: ClassVar[Demands] = {
         key: Demand(
@@ -59,6 +63,12 @@ class DivFlSettings(SelectorKind):
     """
     vectors: Literal["gradient", "update"] = "gradient"
     """Vectors that are compared: gradients of all samples, or updates of local training."""
+    metric: Metric = "l2"
+    """Distance between two of them, or its square."""
+    search: Literal["greedy", "stochastic"] = "greedy"
+    """Candidates that a step of the greedy choice considers: all, or a random sample."""
+    sample_fraction: Annotated[float, Field(ge=0.0, le=1.0)] = 0.1
+    """Share of the candidates in that sample, at least as many as are wanted."""
     weights: Literal["aggregator", "gamma"] = "aggregator"
     """Weights of updates: the server's aggregator's, or the number of clients represented."""
     ties: TieRule = "lowest_id"
@@ -128,7 +138,11 @@ class DivFlSelector(ConfiguredSelector[DivFlSettings]):
         known = view.candidates[self._is_known[view.candidates]]
         represented, distance = self._chosen_by = self._known_distances()
         distance = distance[np.ix_(represented, known)]
-        chosen = greedy(distance, view.wanted, keys[known])
+        uniforms = None
+        if settings.search == "stochastic":
+            uniforms = generator.random((view.wanted, size))[:, known]
+        num = sample_size(view.wanted, known.size, settings.sample_fraction)
+        chosen = greedy(distance, view.wanted, keys[known], uniforms, num)
         unknown = view.candidates[~self._is_known[view.candidates]]
         at_random = tie_keys("random", size, rng.stream(self._fleet.seed, _UNKNOWN, view.round))
         extra = best(np.zeros(unknown.size), view.wanted - chosen.size, at_random[unknown])
@@ -159,4 +173,6 @@ class DivFlSelector(ConfiguredSelector[DivFlSettings]):
         if clients:
             self._is_known[clients] = True
             changed = np.unique(np.array(clients, dtype=np.int64))
-            self._distance = refreshed(self._distance, self._vectors, changed)
+            self._distance = refreshed(
+                self._distance, self._vectors, changed, self._settings.metric
+            )

@@ -4,10 +4,10 @@ The points X = [x_1 ... x_N] of D x N give the covariance Sigma
 (`fleetsim.selectors.fedcor.equations`). They are fitted to observed loss changes y_1 ... y_S of
 ages a_s by Adam on the discounted log marginal likelihood
 
-    L(X) = sum over s of gamma^(a_s) log N(y_s; 0, Sigma),     Sigma = X^T X + sigma_n^2 I,
+    L(X) = sum over s of gamma^(a_s) log N(y_s; mu, Sigma),    Sigma = X^T X + sigma_n^2 I,
 
 each observation with the clients that answered (NaN for the others). With C = sigma_n^2 I +
-X X^T of D x D it is X Sigma^-1 = C^-1 X, so that with the changes R = y of S x N and the
+X X^T of D x D it is X Sigma^-1 = C^-1 X, so that with the residuals R = y - mu of S x N and the
 weights g_s = gamma^(a_s)
 
     dL/dX = C^-1 X ( R^T diag(g) R Sigma^-1 - (sum of g) I ),
@@ -40,6 +40,25 @@ def initial_points(normals: FloatArray) -> FloatArray:
     return normals / math.sqrt(normals.shape[0])
 
 
+def mean_changes(changes: FloatArray, ages: IntArray, discount: float) -> FloatArray:
+    """Return the discounted mean mu of the observed changes [N]; 0 for a client never observed.
+
+    Rows of loss changes [S, N] are NaN where not observed, and `ages` rounds old [S].
+
+    >>> mean_changes(np.array([[-4.0, np.nan], [-1.0, np.nan]]), np.array([1, 0]), 0.5).tolist()
+    [-2.0, 0.0]
+
+    Source: Yoruko-Tang/FedCor@d941083 `src/GPR.py`, the discounted mean.
+    """
+    is_observed = ~np.isnan(changes)
+    weights = (discount**ages)[:, None] * is_observed
+    sums = (weights * np.where(is_observed, changes, 0.0)).sum(axis=0)
+    totals = weights.sum(axis=0)
+    mean = np.zeros(totals.shape)
+    np.divide(sums, totals, out=mean, where=totals > 0.0)
+    return mean
+
+
 def remembered(changed_in: IntArray, round_: int, history: int) -> BoolArray:
     """Return a mask of the observations at most `history` rounds old in a round [S].
 
@@ -58,6 +77,7 @@ def fitted(
     *,
     num_steps: int,
     discount: float,
+    mean: FloatArray | None = None,
     noise: float = 0.01,
     learning_rate: float = 0.01,
 ) -> FloatArray:
@@ -65,11 +85,12 @@ def fitted(
 
     Every fit begins with new moments, as in the authors' code.
     Points X are [D, N], loss changes [S, N], NaN where not observed, of rows `ages` rounds old [S].
-    The noise is sigma_n, the discount gamma.
+    Without a mean mu [N] it is zero; the noise is sigma_n, the discount gamma.
 
     Source: FedCor (Tang et al., CVPR 2022); Adam as in Yoruko-Tang/FedCor@d941083.
     """
-    observed = patterns(changes, discount ** ages.astype(np.float64))
+    mean = np.zeros(points.shape[1]) if mean is None else mean
+    observed = patterns(points, changes, discount ** ages.astype(np.float64), mean)
     points = points.copy()
     first, second = np.zeros(points.shape), np.zeros(points.shape)
     for step in range(1, num_steps + 1):
@@ -88,15 +109,18 @@ class Pattern(NamedTuple):
     clients: IntArray
     """Ids of the n clients [n]."""
     residuals: FloatArray
-    """y [S, n]."""
+    """y - mu [S, n]."""
     weights: FloatArray
     """Weight of each observation [S]."""
 
 
-def patterns(changes: FloatArray, weights: FloatArray) -> list[Pattern]:
+def patterns(
+    points: FloatArray, changes: FloatArray, weights: FloatArray, mean: FloatArray
+) -> list[Pattern]:
     """Return observations by the clients that they observe.
 
-    Loss changes are [S, N], NaN where not observed, with weights gamma^age of the rows [S].
+    Points X are [D, N], loss changes [S, N], NaN where not observed, with weights gamma^age of the
+    rows [S], and means mu [N].
 
     Source: FedCor (Tang et al., CVPR 2022), with missing answers, which it does not have.
     """
@@ -104,7 +128,8 @@ def patterns(changes: FloatArray, weights: FloatArray) -> list[Pattern]:
     result = []
     for number, is_seen in enumerate(seen):
         rows, clients = np.flatnonzero(number_of.ravel() == number), np.flatnonzero(is_seen)
-        result.append(Pattern(clients, changes[np.ix_(rows, clients)], weights[rows]))
+        residuals = changes[np.ix_(rows, clients)] - mean[clients]
+        result.append(Pattern(clients, residuals, weights[rows]))
     return result
 
 

@@ -23,11 +23,14 @@ strategy for heterogeneous federated learning", CVPR 2022, as in Yoruko-Tang/Fed
 all it is the same, because the rows of those chosen are 0.
 """
 
+from typing import Literal
+
 import numpy as np
 
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
 from fleetsim.selectors.tie_breaking import best
 
+SumOver = Literal["remaining", "all"]
 _LEAST_NOISE = 1e-12
 """Least noise variance per squared length of the longest point."""
 
@@ -92,21 +95,26 @@ def choose(
     candidates: IntArray,
     wanted: int,
     keys: FloatArray,
+    sum_over: SumOver = "remaining",
 ) -> IntArray:
     """Return the ids of the chosen candidates, in the order of the choice.
 
     Sigma [N, N] is not changed; alpha are the factors of `annealed` [N], p_i shares of the samples
-    [N], and of equal scores the smaller key by id goes first [N]. The sum is over
-    the candidates not yet chosen, as in the authors' code.
+    [N], and of equal scores the smaller key by id goes first [N]. `remaining` sums over the
+    candidates not yet chosen, as the authors' code does, `all` also over clients that are not
+    available.
 
     Source: FedCor (Tang et al., CVPR 2022), as in Yoruko-Tang/FedCor@d941083 `src/GPR.py`.
     """
     is_left = np.zeros(weights.size, dtype=np.bool_)
     is_left[candidates] = True
+    all_clients = np.ones(weights.size, dtype=np.bool_)
     chosen: list[int] = []
     while len(chosen) < wanted and is_left.any():
         left = np.flatnonzero(is_left)
-        values = scores(covariance, alpha, weights, is_left)
+        values = scores(
+            covariance, alpha, weights, is_left if sum_over == "remaining" else all_clients
+        )
         client = int(left[best(values[left], 1, keys[left])[0]])
         chosen.append(client)
         is_left[client] = False

@@ -23,18 +23,23 @@ from fleetsim.contracts import (
     RoundOutcome,
     RoundView,
 )
+from fleetsim.schema.key_conditions import beside, by_key
 from fleetsim.schema.ranges import Gain, PositiveFraction, Steps
 from fleetsim.selectors import probing
 from fleetsim.selectors.baselines.uniform import random_clients
 from fleetsim.selectors.configured_selector import ConfiguredSelector, SelectorKind, Stages
 from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.selectors.fedcor import correlation_fit
-from fleetsim.selectors.fedcor.equations import annealed, choose, covariance
+from fleetsim.selectors.fedcor.equations import SumOver, annealed, choose, covariance
 from fleetsim.selectors.tie_breaking import TieRule, tie_keys
 
 
 class FedCorSettings(SelectorKind):
     """Clients whose losses correlate with those of all, by a Gaussian process."""
+
+    acts_if = by_key(
+        warm_up_fit_steps=beside("mean", "zero"), observed_fit_steps=beside("mean", "observed")
+    )
 
     demands: ClassVar[Demands] = {
         "": Demand(
@@ -68,6 +73,13 @@ class FedCorSettings(SelectorKind):
     """Steps of Adam after a shadow round."""
     warm_up_fit_steps: Steps = 150
     """Steps of Adam for each round of the warm-up."""
+    mean: Literal["zero", "observed"] = "zero"
+    """Mean change of a client's loss: none, or the discounted mean of those observed."""
+    observed_fit_steps: Steps = 1000
+    """Steps of Adam for the whole warm-up with `mean: observed`."""
+    sum_over: SumOver = "remaining"
+    """Clients whose losses count in a score: candidates not yet chosen, or all. Both are the
+    same if all clients are available."""
     ties: TieRule = "random"
     """Order among equal scores."""
 
@@ -134,6 +146,7 @@ class FedCorSelector(ConfiguredSelector[FedCorSettings]):
             view.candidates,
             view.wanted,
             tie_keys(settings.ties, self._size, generator),
+            settings.sum_over,
         )
 
     def observe(self, outcome: RoundOutcome) -> None:
@@ -153,8 +166,11 @@ class FedCorSelector(ConfiguredSelector[FedCorSettings]):
             self._changed_in = np.append(self._changed_in, num_finished)
 
     def _fit_warm_up(self, num_finished: int) -> None:
-        for round_ in self._changed_in.tolist():
-            self._fit(round_, self._settings.warm_up_fit_steps)
+        if self._settings.mean == "observed":
+            self._fit(num_finished, self._settings.observed_fit_steps)
+        else:
+            for round_ in self._changed_in.tolist():
+                self._fit(round_, self._settings.warm_up_fit_steps)
         self._forget(num_finished)
 
     def _fit(self, round_: int, num_steps: int) -> None:
@@ -164,6 +180,9 @@ class FedCorSelector(ConfiguredSelector[FedCorSettings]):
         is_known = self._changed_in <= round_
         is_known &= correlation_fit.remembered(self._changed_in, round_, settings.history_rounds)
         changes, ages = self._changes[is_known], round_ - self._changed_in[is_known]
+        mean = None
+        if settings.mean == "observed":
+            mean = correlation_fit.mean_changes(changes, ages, settings.discount)
         if ages.size:
             self._points = correlation_fit.fitted(
                 self._points,
@@ -171,6 +190,7 @@ class FedCorSelector(ConfiguredSelector[FedCorSettings]):
                 ages,
                 num_steps=num_steps,
                 discount=settings.discount,
+                mean=mean,
                 noise=settings.noise,
                 learning_rate=settings.learning_rate,
             )

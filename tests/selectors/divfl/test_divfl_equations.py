@@ -60,6 +60,14 @@ def test_greedy_reaches_its_bound_against_all_subsets(seed):
         assert num > 1 or gain == pytest.approx(most)
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_stochastic_greedy_over_all_clients_is_greedy(seed):
+    matrix = dissimilarities(points(seed, 9, 2))
+    keys, uniforms = np.arange(9.0), rng.stream(seed, "u").random((4, 9))
+
+    assert greedy(matrix, 4, keys, uniforms, 9).tolist() == greedy(matrix, 4, keys).tolist()
+
+
 def test_two_that_are_nearest_to_each_other_are_a_tie_however_sums_round():
     # The last is the medoid, at 5, .2, .3, 5 and 0. Of 0 and 3, .1 apart, either lowers that to
     # .2 + .3 + .1; in the order of the rows one sum is .6, the other .6000000000000001.
@@ -79,6 +87,17 @@ def test_two_that_are_nearest_to_each_other_are_a_tie_however_sums_round():
     assert greedy(apart, 2, np.array([0.9, 0.5, 0.5, 0.1, 0.5])).tolist() == [4, 3]
 
 
+def test_stochastic_greedy_takes_the_best_of_each_sample():
+    # Two of five seen. Step 1 sees 0 and 3 (costs 24, 28): 0. Step 2 sees, of the rest, 1 and 4:
+    # beside 0 they leave 0+0+1+9+10 = 20 and 0+1+2+1+0 = 4: 4. Step 3 sees 2 and 3, which leave
+    # 0+1+0+1+0 = 2 and 0+1+2+0+0 = 3: 2.
+    uniforms = np.array(
+        [[0.1, 0.5, 0.6, 0.2, 0.7], [0.0, 0.1, 0.8, 0.9, 0.2], [0.0, 0.9, 0.1, 0.2, 0.0]]
+    )
+
+    assert greedy(LINE, 3, np.zeros(5), uniforms, 2).tolist() == [0, 4, 2]
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_dissimilarities_are_distances(dtype):
     # More parameters than two blocks hold.
@@ -86,6 +105,7 @@ def test_dissimilarities_are_distances(dtype):
     exact = cdist(own.astype(np.float64), other.astype(np.float64))
 
     assert dissimilarities(own, other) == pytest.approx(exact, rel=1e-9)
+    assert dissimilarities(own, other, "squared_l2") == pytest.approx(exact**2, rel=1e-9)
 
 
 def test_equal_gradients_are_at_zero_and_near_ones_keep_their_digits():

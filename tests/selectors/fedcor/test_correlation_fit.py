@@ -8,6 +8,7 @@ from fleetsim import rng
 from fleetsim.selectors.fedcor.correlation_fit import (
     initial_points,
     log_likelihood,
+    mean_changes,
     patterns,
     remembered,
 )
@@ -25,20 +26,30 @@ def test_initial_points_have_a_squared_length_of_one_on_average():
     assert abs(squared.mean() - 1.0) < 4 * math.sqrt(2 / 15 / 2000)
 
 
+def test_the_mean_is_discounted_by_age():
+    # Client 0: (-2 + .5*-4) / 1.5; client 1 seen once; client 2 never.
+    changes = np.array([[-4.0, np.nan, np.nan], [-2.0, -3.0, np.nan]])
+
+    mean = mean_changes(changes, np.array([2, 1]), 0.5)
+    # Weights .25 and .5: (-1 - 1) / .75.
+    assert mean == pytest.approx([-8 / 3, -3.0, 0.0])
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_log_likelihood_is_that_of_the_gaussian(seed):
     points, stream = made(seed, 3, 5), rng.stream(seed, "changes")
-    changes = stream.normal(size=(4, 5))
+    changes, mean = stream.normal(size=(4, 5)), stream.normal(size=5)
     weights = np.array([1.0, 0.9, 0.5, 0.25])
     changes[1, 2] = changes[3, 0] = changes[3, 4] = np.nan
     sigma = covariance(points, 0.2)
     slow = 0.0
     for row, weight in zip(changes, weights, strict=True):
         seen = np.flatnonzero(~np.isnan(row))
-        density = multivariate_normal(np.zeros(seen.size), sigma[np.ix_(seen, seen)])
-        slow += weight * density.logpdf(row[seen])
+        slow += weight * multivariate_normal(mean[seen], sigma[np.ix_(seen, seen)]).logpdf(
+            row[seen]
+        )
 
-    observed = patterns(changes, weights)
+    observed = patterns(points, changes, weights, mean)
     value, gradient = log_likelihood(points, observed, 0.2)
 
     assert value == pytest.approx(slow, rel=1e-10)
@@ -57,7 +68,7 @@ def test_old_observations_are_forgotten():
 
 def test_no_client_observed_says_nothing_about_the_points():
     points = made(1, 2, 3)
-    nothing = patterns(np.full((2, 3), np.nan), np.ones(2))
+    nothing = patterns(points, np.full((2, 3), np.nan), np.ones(2), np.zeros(3))
     value, gradient = log_likelihood(points, nothing, 0.01)
 
     assert value == 0.0

@@ -73,3 +73,16 @@ def test_of_clients_that_move_together_one_is_enough():
     sigma = covariance(selector.state()["points"])
     assert sigma[0, 1] / math.sqrt(sigma[0, 0] * sigma[1, 1]) > 0.95
     assert abs(sigma[0, 3]) / math.sqrt(sigma[0, 0] * sigma[3, 3]) < 0.5
+
+
+def test_the_mean_may_be_what_was_observed():
+    """Everybody's loss falls by 1 in every round: no covariance is left once that is the mean."""
+    found = {}
+    for mean in ("zero", "observed"):
+        fleet, selector = ready(warm_up_rounds=4, mean=mean, observed_fit_steps=600)
+        for round_ in range(1, 6):
+            play(fleet, selector, round_, [losses(*[9.0 - round_] * 4)])
+        found[mean] = np.abs(covariance(selector.state()["points"])).max()
+
+    assert found["zero"] > 0.3
+    assert found["observed"] < 0.01

@@ -76,13 +76,14 @@ def test_conditioning_one_by_one_is_the_conditional_gaussian(seed, num, data):
     assert posterior == pytest.approx(conditional(sigma, known), abs=1e-8)
 
 
-def test_who_is_not_there_does_not_count():
+def test_who_is_not_there_counts_only_if_all_are_summed_over():
     # Without client 2 (of half the samples) s_0 = 4*.3 / 2 = .6 and s_1 = 1*.2 / 1 = .2; with it
-    # s_1 would be .2 + 9*.5 = 4.7.
+    # s_0 is the same and s_1 = .2 + 9*.5 = 4.7.
     sigma = np.array([[4.0, 0.0, 0.0], [0.0, 1.0, 9.0], [0.0, 9.0, 100.0]])
     weights, there = np.array([0.3, 0.2, 0.5]), np.array([0, 1])
 
     assert choose(sigma, np.ones(3), weights, there, 1, np.zeros(3)).tolist() == [0]
+    assert choose(sigma, np.ones(3), weights, there, 1, np.zeros(3), "all").tolist() == [1]
 
 
 def test_equal_scores_go_by_the_keys_and_all_are_taken_if_too_few():
@@ -102,7 +103,7 @@ def test_a_tiny_noise_leaves_the_covariance_regular() -> None:
 
     assert sigma[0, 0] - 25.0 == pytest.approx(25e-12, rel=1e-3)
     assert np.linalg.det(sigma) == pytest.approx(50 * 25e-12, rel=1e-3)
-    observed = patterns(np.array([[1.0, -1.0]]), np.ones(1))
+    observed = patterns(points, np.array([[1.0, -1.0]]), np.ones(1), np.zeros(2))
     value, gradient = log_likelihood(points, observed, 1e-12)
     assert np.isfinite(value)
     assert np.isfinite(gradient).all()

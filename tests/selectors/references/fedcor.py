@@ -107,10 +107,11 @@ class FedCor(Reference):
             known = prior[:, taken] @ np.linalg.inv(prior[np.ix_(taken, taken)]) @ prior[taken]
             sigma = prior - known
             left = [k for k in there if k not in taken]
+            counted = left if self.s.sum_over == "remaining" else range(self.size)
             score = {
                 k: self.alpha[k]
                 / math.sqrt(sigma[k, k])
-                * sum(self.p[i] * sigma[i, k] for i in left)
+                * sum(self.p[i] * sigma[i, k] for i in counted)
                 for k in left
             }
             taken.append(max(left, key=lambda k: score[k]))

@@ -34,7 +34,7 @@ class DivFl(Reference):
         return []
 
     def apart(self, vectors, i, k):
-        return math.dist(vectors[i], vectors[k])
+        return math.dist(vectors[i], vectors[k]) ** (2 if self.s.metric == "squared_l2" else 1)
 
     def work(self, view, cohort):
         if self.s.weights != "gamma":
