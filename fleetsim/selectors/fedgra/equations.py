@@ -18,7 +18,7 @@ and q the others:
 The paper contradicts itself: its text and (15) prefer metrics of low entropy, but (16) divides by
 w. `weighting="ewm"` (entropy weight method, the default) multiplies; `inverse` is as printed. A
 metric in which all clients are equal has entropy 1 and no weight in either. (8) cancels the
-denominators of (6, 7), so that max - min would give the same grades.
+denominators of (6, 7), so that max - min (`mapping="range"`) gives the same grades.
 
 Source: Chen, Tavallaie, Hambali, Zandavi, Haddadi, Lane, Guo, Zomaya, "Optimization of federated
 learning's client selection for non-IID data based on grey relational analysis", arXiv
@@ -37,8 +37,12 @@ from fleetsim.selectors.tie_breaking import best
 HIGHER_IS_BETTER: BoolArray = np.array([False, True, True, True])
 """Of loss, weight divergence, processing power and memory, in this order [4]."""
 
+Mapping = Literal["sum", "range"]
+"""Denominator of (6, 7): max + min as printed, or max - min."""
 Weighting = Literal["ewm", "inverse"]
 """Grades by w xi (entropy weight method), or by xi / w as (16) is printed."""
+Overflow = Literal["capped", "printed"]
+"""Forced clients count towards the number wanted, or all of them count as one (Algorithm 2)."""
 Reset = Literal["selection", "marking"]
 """Event that resets fairness: selection, or already marking (Algorithm 2)."""
 
@@ -88,7 +92,9 @@ def weight_divergence(base: Parameters, local: Iterable[Parameters]) -> FloatArr
     return np.array([np.linalg.norm(start - model) for model in local], dtype=np.float64)
 
 
-def mapped(metrics: FloatArray, higher_is_better: BoolArray) -> FloatArray:
+def mapped(
+    metrics: FloatArray, higher_is_better: BoolArray, mapping: Mapping = "sum"
+) -> FloatArray:
     """Return (6, 7): metrics with 0 for the worst client, and more for better ones [n, M].
 
     Metrics are not negative. A column in which all are equal becomes 0.
@@ -99,8 +105,9 @@ def mapped(metrics: FloatArray, higher_is_better: BoolArray) -> FloatArray:
         return metrics.copy()
     low, high = metrics.min(axis=0), metrics.max(axis=0)
     gain = np.where(higher_is_better, metrics - low, high - metrics)
+    scale = high + low if mapping == "sum" else high - low
     result = np.zeros_like(metrics)
-    np.divide(gain, high + low, out=result, where=np.broadcast_to(high > low, gain.shape))
+    np.divide(gain, scale, out=result, where=np.broadcast_to(high > low, gain.shape))
     return result
 
 
@@ -182,6 +189,7 @@ def grey_relational_grades(
     *,
     rho: float = 0.5,
     weighting: Weighting = "ewm",
+    mapping: Mapping = "sum",
 ) -> FloatArray:
     """Return (6-16): grades of the clients [n] from their metrics [n, M]; more is better.
 
@@ -189,7 +197,7 @@ def grey_relational_grades(
 
     Source: FedGRA (arXiv 2310.08147v3), (6) to (16).
     """
-    normalised = mean_normalised(mapped(metrics, higher_is_better))
+    normalised = mean_normalised(mapped(metrics, higher_is_better, mapping))
     weights = entropy_weights(entropies(normalised))
     return grades(relational_coefficients(normalised, rho), weights, weighting)
 
@@ -225,18 +233,25 @@ def choose(
     is_forced: BoolArray,
     num: int,
     keys: FloatArray,
+    overflow: Overflow = "capped",
 ) -> IntArray:
-    """Return positions of the `num` chosen among the clients that reported, most wanted first.
+    """Return positions of the chosen among the clients that reported, most wanted first.
 
     The forced ones come first (fairness descending, then grade), then the others by grade.
     Grade g, fairness F and the mask are of each client [n]; where fairness and grade, or grades,
-    are equal, the smaller key goes first [n]. All are
-    chosen if there are fewer. Algorithm 2 takes all forced clients and num - 1 others, so possibly
+    are equal, the smaller key goes first [n]. `capped` chooses `num`, or all if there are fewer.
+    `printed` is Algorithm 2: all forced clients, and num - 1 others if there is one, so possibly
     more than `num`.
 
     Source: FedGRA (arXiv 2310.08147v3), Algorithm 2.
     """
     forced = np.flatnonzero(is_forced)
-    forced = forced[np.lexsort((keys[forced], -grade[forced], -fairness[forced]))][:num]
+    forced = forced[np.lexsort((keys[forced], -grade[forced], -fairness[forced]))]
+    num_ranked = num
+    if overflow == "capped":
+        forced = forced[:num]
+        num_ranked -= forced.size
+    elif forced.size:
+        num_ranked = max(num - 1, 0)
     others = np.flatnonzero(~is_forced)
-    return np.concatenate([forced, others[best(grade[others], num - forced.size, keys[others])]])
+    return np.concatenate([forced, others[best(grade[others], num_ranked, keys[others])]])

@@ -28,7 +28,7 @@ from fleetsim.selectors import probing
 from fleetsim.selectors.configured_selector import ConfiguredSelector, SelectorKind, Stages
 from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.selectors.fedgra import equations
-from fleetsim.selectors.fedgra.equations import Reset, Weighting
+from fleetsim.selectors.fedgra.equations import Mapping, Overflow, Reset, Weighting
 from fleetsim.selectors.tie_breaking import TieRule, available_in_order, tie_keys
 
 _SCALAR_BYTE = 8
@@ -61,6 +61,10 @@ class FedGRASettings(SelectorKind):
     """Fairness from which a client must be selected (b): "minimum participation rounds 6"."""
     weighting: Weighting = "ewm"
     """Weight of a metric: its entropy weight, or the inverse as (16) is printed."""
+    mapping: Mapping = "sum"
+    """Denominator of (6, 7): max + min as printed, or max - min; the grades are the same."""
+    overflow: Overflow = "capped"
+    """Forced clients count towards those wanted (capped), or are added to all but one (printed)."""
     reset: Reset = "selection"
     """Event that resets a client's fairness: its selection, or already its marking."""
     divergence_at: Literal["server", "client"] = "server"
@@ -112,14 +116,16 @@ class FedGRASelector(ConfiguredSelector[FedGRASettings]):
             present, grade = view.candidates, np.zeros(view.candidates.size)
         generator = rng.stream(self._fleet.seed, "select/fedgra", view.round)
         keys = tie_keys(settings.ties, self._size, generator)
+        num = self._fleet.cohort if settings.overflow == "printed" else view.wanted
         places = equations.choose(
             grade,
             self._fairness[present],
             self._is_forced[present],
-            view.wanted,
+            num,
             keys[present],
+            settings.overflow,
         )
-        chosen = present[places]
+        chosen = present[places][: view.wanted]
         if chosen.size:
             self._set = chosen
             self._fairness, self._is_forced = equations.fairness_after(
@@ -156,6 +162,7 @@ class FedGRASelector(ConfiguredSelector[FedGRASettings]):
             np.column_stack(metrics),
             rho=self._settings.distinguishing,
             weighting=self._settings.weighting,
+            mapping=self._settings.mapping,
         )
 
 

@@ -1,7 +1,9 @@
 """Policies of a survey: large losses times data, their confidence bound, or no repeats.
 
 A client that does not deliver keeps L_k and N_k. Policy 3 counts all selected clients, also failed
-ones.
+ones. Line 9 of the paper's Algorithm 1 prints the next model as (1/K) sum over the selected of p_k
+w_k, whose weights sum to about 1/N, so that the model shrinks to nothing: `weights: printed` does
+that, for tests.
 
 Source: Bhuyan, Banzal, Zacharia, Laddha, "Survey of client selection methods in federated
 learning", course project CS 726, 2022, equations (1) and (2); its experiments take 5 of 100
@@ -50,12 +52,28 @@ class SurveySettings(SelectorKind):
     selected in the round before (3)."""
     loss: probing.Epochs = "last_epoch"
     """Local epochs over which a reported loss is averaged; policies 1 and 2."""
+    weights: Literal["aggregator", "printed"] = "aggregator"
+    """Weights of updates: the server's aggregator's, or p_k / K as printed: for tests, because
+    these weights do not sum to 1 and the model shrinks in every round."""
     ties: TieRule = "random"
     """Order among equal scores; policies 1 and 2."""
 
     def build(self) -> Selector:
         """Selector with these settings."""
         return NoRepeatsSelector(self) if self.policy == 3 else AverageLossSelector(self)
+
+
+def _answer(settings: SurveySettings, chosen: IntArray, shares: FloatArray) -> IntArray | Cohort:
+    """Return the answer for the chosen clients [n] and their shares of all data [n]."""
+    loss = "last_epoch" if settings.policy == 3 else settings.loss
+    if settings.weights == "aggregator" or chosen.size == 0:
+        return probing.answer_requesting(chosen, loss)
+    return Cohort(
+        chosen,
+        asks_epoch_losses=loss != "last_epoch",
+        weights=shares / chosen.size,
+        are_shares=True,
+    )
 
 
 class AverageLossSelector(ConfiguredSelector[SurveySettings]):
@@ -80,7 +98,7 @@ class AverageLossSelector(ConfiguredSelector[SurveySettings]):
         generator = rng.stream(self._fleet.seed, "select/survey", view.round)
         keys = tie_keys(self._settings.ties, self._size, generator)
         chosen = present[best(scores, view.wanted, keys[present])]
-        return probing.answer_requesting(chosen, self._settings.loss)
+        return _answer(self._settings, chosen, self._shares[chosen])
 
     def observe(self, outcome: RoundOutcome) -> None:
         """Add the losses of the clients that delivered."""
@@ -97,15 +115,17 @@ class NoRepeatsSelector(ConfiguredSelector[SurveySettings]):
     state_fields = ("_took_part",)
 
     def _begin(self, fleet: FleetView) -> None:
+        self._shares = equations.sample_shares(fleet.num_samples)
         self._took_part = np.zeros(self._size, dtype=np.bool_)
 
-    def select(self, view: RoundView) -> IntArray:
+    def select(self, view: RoundView) -> IntArray | Cohort:
         """Return random clients that were not selected in the last round."""
         present = view.candidates
         keys = rng.stream(self._fleet.seed, "select/survey", view.round).random(self._size)
-        return present[
+        chosen = present[
             equations.choose_others(self._took_part[present], view.wanted, keys[present])
         ]
+        return _answer(self._settings, chosen, self._shares[chosen])
 
     def observe(self, outcome: RoundOutcome) -> None:
         """Store the selected clients, whether they delivered or not."""

@@ -33,6 +33,8 @@ TABLES: st.SearchStrategy[FloatArray] = st.lists(
 def test_the_worst_client_is_mapped_to_zero():
     # Loss: max 3, min 1: (3 - 1)/4, (3 - 2)/4, 0. Power: max 4, min 1: (4 - 1)/5, 0, 0.
     assert mapped(METRICS, DIRECTIONS).tolist() == [[0.5, 0.6], [0.25, 0.0], [0.0, 0.0]]
+    # With max - min below: 2 and 3.
+    assert mapped(METRICS, DIRECTIONS, "range").tolist() == [[1.0, 1.0], [0.5, 0.0], [0.0, 0.0]]
 
 
 def test_columns_are_divided_by_their_means():
@@ -87,6 +89,14 @@ def test_units_and_offsets_of_the_metrics_do_not_matter(table, scale, offset):
     moved = table * np.array(scale) + np.array(offset)
 
     assert grey_relational_grades(moved) == pytest.approx(grey_relational_grades(table), rel=1e-9)
+
+
+@settings(max_examples=40)
+@given(table=TABLES)
+def test_the_denominators_of_6_and_7_cancel(table):
+    assert grey_relational_grades(table, mapping="range") == pytest.approx(
+        grey_relational_grades(table, mapping="sum"), rel=1e-9
+    )
 
 
 @settings(max_examples=40)
@@ -182,8 +192,12 @@ def test_forced_clients_go_first_by_fairness_then_grade():
     assert positions.tolist() == [3, 1, 0, 4]
 
 
-def test_of_too_many_forced_clients_the_fairest_are_chosen():
+def test_capped_and_printed_overflow():
+    # Four forced of five, three wanted. Capped: the three fairest. Printed: all four, and 3 - 1
+    # others by grade, of whom there is one.
     grade = np.array([0.1, 0.2, 0.3, 0.4, 0.5])
     fairness = np.array([9.0, 8.0, 7.0, 6.0, 1.0])
+    is_forced, keys = fairness > 1.0, np.zeros(5)
 
-    assert choose(grade, fairness, fairness > 1.0, 3, np.zeros(5)).tolist() == [0, 1, 2]
+    assert choose(grade, fairness, is_forced, 3, keys).tolist() == [0, 1, 2]
+    assert choose(grade, fairness, is_forced, 3, keys, "printed").tolist() == [0, 1, 2, 3, 4]

@@ -203,6 +203,8 @@ class FedGra(Reference):
         grade = grade or dict.fromkeys(there, 0.0)
         forced = sorted(self.marked & set(grade), key=lambda k: (-self.f_of[k], -grade[k], k))
         others = sorted(set(grade) - self.marked, key=lambda k: (-grade[k], k))
+        if self.s.overflow == "printed":
+            others = others[: self.fleet.cohort - bool(forced)]
         expected = (forced + others)[: view.wanted]
         if expected:
             self.chosen = expected
@@ -230,8 +232,9 @@ class FedGra(Reference):
         for column in range(NUM_METRICS):
             values = [row[column] for row in rows.values()]
             low, high = min(values, default=0.0), max(values, default=0.0)
+            scale = high + low if self.s.mapping == "sum" else high - low
             gains = {
-                k: (high - row[column] if column == LOSS else row[column] - low) / (high + low)
+                k: (high - row[column] if column == LOSS else row[column] - low) / scale
                 if high > low
                 else 0.0
                 for k, row in rows.items()

@@ -113,6 +113,13 @@ class Survey(Reference):
             order = sorted(there, key=lambda k: (-self.score(k, view.round), k))
         return order[: view.wanted]
 
+    def work(self, view, cohort):
+        if self.s.weights != "printed" or cohort.clients.size == 0:
+            return None, cohort.weights
+        k = len(cohort.clients)
+        expected = [round(self.n[c] / sum(self.n) / k, 12) for c in cohort.clients.tolist()]
+        return (expected, True), ([round(float(w), 12) for w in cohort.weights], cohort.are_shares)
+
     def score(self, k, t):
         if k not in self.losses:
             return math.inf
