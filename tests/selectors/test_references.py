@@ -91,6 +91,7 @@ CASES = [
     ("fedgra", {"every_rounds": 3, "mapping": "range", "distinguishing": 0.2}),
     ("gpfl", {}),
     ("gpfl", {"vector": "delta", "exploration": 0.3}),
+    ("gpfl", {"vector": "last_gradient"}),
     ("gpfl", {"vector": "delta", "mean": "per_pull"}),
     ("gpfl", {"vector": "delta", "plays": "rounds", "adjustment": "corrected"}),
     ("fedcs", {"round_s": 60.0, "asked_fraction": 0.5}),

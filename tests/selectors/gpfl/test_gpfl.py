@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from fleetsim.contracts import Evaluation, Outcome, Purpose
+from fleetsim.contracts import Evaluation, Outcome, Purpose, WorkKind
 from fleetsim.errors import ScenarioError
 from fleetsim.selectors.gpfl.selector import GPFLSettings
 from tests.selectors.rounds import met, outcome_of, report_of, view_of
@@ -67,3 +67,20 @@ def test_a_vector_that_is_not_finite_is_none():
 def test_the_number_of_rounds_is_asked_for_by_name():
     with pytest.raises(ScenarioError, match=r"set stop\.rounds"):
         ready(planned=None)
+
+
+# --- the gradient at the client's own model -------------------------------------------------------
+
+
+def test_who_delivered_is_asked_for_the_gradient_at_the_model_that_it_holds():
+    fleet, selector = ready(vector="last_gradient", initial_batch=15)
+    choose(fleet, selector, 1)
+    late = trained(1, [1.0, 0.0, 0.0], outcome=Outcome.LATE)
+    observe(selector, 1, [trained(2, [1.0, 2.0, 0.0]), late])
+    [asked] = selector.probe(view_of(fleet, round_=2))
+
+    assert (asked.client, asked.needs_model, asked.uploads_vector) == (2, False, True)
+    assert (asked.work.kind, asked.work.num_samples) == (WorkKind.GRADIENT, 15)
+    # A step of eta 0.1 from zeros.
+    assert asked.parameters.tolist() == pytest.approx([-0.1, -0.2, 0.0])
+    assert list(selector.probe(view_of(fleet, round_=2, candidates=[0, 1]))) == []

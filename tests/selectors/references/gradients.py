@@ -94,11 +94,14 @@ class Gpfl(Reference):
         self.num: dict[int, int] = {}
         self.g: list[float] = []
         self.num_rounds = 0
+        self.waiting: tuple[list[int], float, bool] | None = None
 
     def asked_first(self, view):
         there = view.candidates.tolist()
         expected = [k for k in there if k not in self.was_asked]
         self.was_asked.update(there)
+        if self.waiting is not None:
+            expected += [k for k in self.waiting[0] if k in there]
         return expected
 
     def choice(self, view):
@@ -109,6 +112,10 @@ class Gpfl(Reference):
             for report in view.reports
             if report.is_delivered
         }
+        if self.waiting is not None:
+            who, factor, is_aggregated = self.waiting
+            self.waiting = None
+            self.learn({k: vectors.pop(k) for k in who if k in vectors}, factor, is_aggregated)
         new = {k: vector for k, vector in vectors.items() if k not in self.c}
         if new and not self.g:
             self.g = mean_of(list(new.values()))
@@ -166,6 +173,9 @@ class Gpfl(Reference):
         self.num_rounds += 1
         factor = self.factor(outcome.validation)
         delivered = [report for report in outcome.reports if report.is_delivered]
+        if self.s.vector == "last_gradient":
+            self.waiting = [report.client for report in delivered], factor, outcome.aggregated
+            return
         rate = self.rate if self.s.vector == "gradient" else 1.0
         vectors = {
             report.client: ((report.base.astype(float) - report.vector) / rate).tolist()
