@@ -1,9 +1,10 @@
 """Data sets without files: digits of scikit-learn, generated users, and shapes without data.
 
-`synthetic` is Synthetic(alpha, beta) of Li et al., MLSys 2020: users whose models and inputs differ
-by a stated amount. The equations are in docs/data.md, as in its released code, which passes alpha
-and beta as standard deviations. The covariance of the inputs holds variances. Of these users the
-largest of 100,000 has about 280,000 samples.
+`synthetic` is Synthetic(alpha, beta): users whose models and inputs differ by a stated amount. The
+equations of both processes, their sources and their differences are in docs/data.md:
+Synthetic(alpha, beta) of Li et al., MLSys 2020, as in its released code, which passes alpha and
+beta as standard deviations, and LEAF's process (`process: leaf`). The covariance of the inputs
+holds variances. Of the users of Li et al. the largest of 100,000 has about 280,000 samples.
 
 `blank` has only shapes and sizes, for runs that do not train: fleets of a hundred thousand clients
 are simulated for their seconds and joules, and no data set is that large. The clients' sizes have
@@ -85,11 +86,19 @@ _LOGITS_AT_ONCE = 1 << 24
 _MIN_SAMPLES = 50
 _DECAY = 1.2
 
+_LEAF_LOG_MEAN = 3.0
+_LEAF_MIN_SAMPLES, _LEAF_MAX_SAMPLES = 5, 1000
+_LEAF_STD = 0.1
+"""Standard deviation of the users' multiples, and of the noise on every logit."""
+
 
 class SyntheticSettings(DatasetKind):
     """Synthetic(alpha, beta) of Li et al. (MLSys 2020): one user per client, drawn by the seed."""
 
     kind: Literal["synthetic"] = "synthetic"
+    process: Literal["fedprox", "leaf"] = "fedprox"
+    """Generating process: that of Li et al., or LEAF's, whose users share one model up to a factor
+    and which has no alpha and beta."""
     alpha: Annotated[float, Ge(0), Le(1e6)] = 1.0
     """Standard deviation of the users' mean model weight: difference of their models."""
     beta: Annotated[float, Ge(0), Le(1e6)] = 1.0
@@ -107,6 +116,10 @@ class SyntheticSettings(DatasetKind):
             raise ValueError(
                 f"iid users do not differ: write alpha: 0 and beta: 0 beside iid: true, "
                 f"not alpha: {self.alpha:g} and beta: {self.beta:g}"
+            )
+        if self.process == "leaf" and (self.iid or (self.alpha, self.beta) != (1.0, 1.0)):
+            raise ValueError(
+                "process: leaf has no alpha, beta or iid; leave them out, or write process: fedprox"
             )
         return self
 
@@ -135,7 +148,7 @@ class SyntheticUser:
     inputs: NDArray[np.float32]
     """Features [n, D]."""
     labels: IntArray
-    """Labels [n] in 0..C-1, the largest logits."""
+    """Labels [n] in 0..C-1; LEAF's process adds noise to the logits before."""
     weights: FloatArray
     """Weights W of the user's own model [D, C]."""
     bias: FloatArray
@@ -144,6 +157,8 @@ class SyntheticUser:
 
 def generate_user(settings: SyntheticSettings, *, seed: int, user: int) -> SyntheticUser:
     """Return the samples of one user, which depend on the seed and the user alone."""
+    if settings.process == "leaf":
+        return _leaf_user(settings, seed=seed, user=user)
     shape = (settings.dimension, settings.num_classes)
     draws = stream(seed, "data/synthetic", user)
     num_samples = int(draws.lognormal(_LOG_MEAN, _LOG_STD)) + _MIN_SAMPLES
@@ -158,6 +173,24 @@ def generate_user(settings: SyntheticSettings, *, seed: int, user: int) -> Synth
         mean = draws.normal(draws.normal(0.0, settings.beta), 1.0, settings.dimension)
     inputs = _inputs(draws, mean, num_samples)
     labels = [np.argmax(logits, axis=1) for logits in _logits(inputs, weights, bias)]
+    return SyntheticUser(inputs, np.concatenate(labels).astype(np.int64), weights, bias)
+
+
+def _leaf_user(settings: SyntheticSettings, *, seed: int, user: int) -> SyntheticUser:
+    shared = stream(seed, "data/synthetic-leaf-model")
+    multiple_mean = shared.normal(shared.normal(), 1.0)
+    model = shared.normal(size=(settings.dimension + 1, settings.num_classes))
+    draws = stream(seed, "data/synthetic-leaf", user)
+    num_samples = min(
+        int(draws.lognormal(_LEAF_LOG_MEAN, _LOG_STD)) + _LEAF_MIN_SAMPLES, _LEAF_MAX_SAMPLES
+    )
+    user_model = draws.normal(multiple_mean, _LEAF_STD) * model
+    weights, bias = user_model[1:], user_model[0]
+    inputs = _inputs(draws, draws.normal(draws.normal(), 1.0, settings.dimension), num_samples)
+    labels = [
+        np.argmax(logits + draws.normal(0.0, _LEAF_STD, logits.shape), axis=1)
+        for logits in _logits(inputs, weights, bias)
+    ]
     return SyntheticUser(inputs, np.concatenate(labels).astype(np.int64), weights, bias)
 
 

@@ -4,6 +4,7 @@
 - `settings`: Settings of FedGCS: records, networks, ascent and generation.
 - `equations`: Equations of FedGCS.
 - `records`: Records of selections: what each brought and cost, their scores, orders and division.
+- `surrogate`: Surrogate records of FedGCS.
 - `policy`: Policy of FedGCS.
 - `network`: Networks of FedGCS: encoder, evaluator and decoder of selections.
 - `fitting`: Fit of the networks of FedGCS to records.

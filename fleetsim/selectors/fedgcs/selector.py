@@ -30,6 +30,7 @@ from fleetsim.selectors.demands import require_validation
 from fleetsim.selectors.fedgcs.policy import Policy, require_form
 from fleetsim.selectors.fedgcs.records import NO_RECORDS, ScoreScale, SelectionRecords
 from fleetsim.selectors.fedgcs.settings import FedGCSSettings
+from fleetsim.selectors.fedgcs.surrogate import surrogate_records
 from fleetsim.selectors.learned_weights import weights_for
 from fleetsim.selectors.probing import accuracy_of
 from fleetsim.selectors.tie_breaking import best
@@ -42,13 +43,16 @@ _OF_THE_RUN = ("num_since_fit", "wanted", "accuracy")
 
 
 class FedGCSSelector(ConfiguredSelector[FedGCSSettings]):
-    """Selector with records and networks.
+    """Selector with records, networks, and columns over the fleet [N] for surrogate records.
 
-    `_scale` is the `ScoreScale` of the networks; it is empty without any.
+    `_scale` is the `ScoreScale` of the networks; it is empty without any, and for surrogates.
     """
 
     state_parts = ("_policy",)
-    state_fields = ("_num_fits", "_num_since_fit", "_wanted", "_accuracy", "_scale")
+    state_fields = (
+        *("_num_fits", "_num_since_fit", "_wanted", "_accuracy", "_utility", "_duration_s"),
+        *("_energy_j", "_scale"),
+    )
 
     def __init__(self, settings: FedGCSSettings) -> None:
         super().__init__(settings)
@@ -65,10 +69,13 @@ class FedGCSSelector(ConfiguredSelector[FedGCSSettings]):
                 "server.selector.learning: fedgcs has nothing to choose by; set"
                 " server.selector.weights, or learning: true"
             )
-        if settings.learning:
+        if settings.learning and settings.records == "rounds":
             require_validation(fleet, "fedgcs records")
         self._num_fits = self._num_since_fit = self._wanted = 0
         self._accuracy = accuracy_of(fleet.validation)
+        self._utility = np.full(self._size, np.nan)
+        self._duration_s = np.full(self._size, np.nan)
+        self._energy_j = np.full(self._size, np.nan)
         self._scale: FloatArray = np.empty(0)
         self._policy = Policy()
         if settings.weights is not None:
@@ -84,7 +91,8 @@ class FedGCSSelector(ConfiguredSelector[FedGCSSettings]):
         self._wanted = view.wanted
         self.last_proposals, self._expected = None, {}
         settings = self._settings
-        explores = float(generator.random()) < settings.exploration_fraction and settings.learning
+        is_collecting = settings.learning and settings.records == "rounds"
+        explores = float(generator.random()) < settings.exploration_fraction and is_collecting
         keys = generator.random(self._size)[view.candidates]
         if self._policy.weights and not explores and view.wanted > 0:
             proposed = self._proposed(view, generator)
@@ -99,15 +107,19 @@ class FedGCSSelector(ConfiguredSelector[FedGCSSettings]):
         # A cohort larger than asked for was not this selector's.
         if not 0 < outcome.selected.size <= self._wanted:
             return
-        record = self._record_of(outcome)
+        is_of_rounds = settings.records == "rounds"
+        record = self._record_of(outcome) if is_of_rounds else NO_RECORDS
         self._diagnostics = known(realised=self._realised(record))
         if set(self._proposal.tolist()) == set(outcome.selected.tolist()):
             self._diagnostics |= expected
         if not settings.learning:
             return
-        records = self._policy.records + record
-        num, most = len(records), settings.max_records
-        self._policy.records = records.chosen(np.arange(max(num - most, 0), num))
+        if is_of_rounds:
+            records = self._policy.records + record
+            num, most = len(records), settings.max_records
+            self._policy.records = records.chosen(np.arange(max(num - most, 0), num))
+        else:
+            self._take_in(outcome)
         self._num_since_fit += 1
         due = settings.refit_rounds if self._policy.weights else settings.warm_up_rounds
         if self._num_since_fit >= due:
@@ -167,12 +179,32 @@ class FedGCSSelector(ConfiguredSelector[FedGCSSettings]):
     def _keep_scale(self) -> None:
         """Keep the scale of the records to which the networks have just been fitted."""
         settings = self._settings
-        if len(self._policy.records):
+        if settings.records == "rounds" and len(self._policy.records):
             self._scale = np.array(ScoreScale.of(self._policy.records, settings))
 
+    def _take_in(self, outcome: RoundOutcome) -> None:
+        """Keep the utility, seconds and joules of clients that delivered."""
+        for report in outcome.reports:
+            rms = report.loss_rms
+            if report.is_delivered and rms is not None and math.isfinite(rms):
+                self._utility[report.client] = report.num_samples * rms
+                self._duration_s[report.client] = report.duration_s
+                if report.energy_j is not None:
+                    self._energy_j[report.client] = report.energy_j
+
     def _fit(self) -> None:
-        """Fit the networks to the records, if there are two."""
-        settings, records = self._settings, self._policy.records
+        """Fit the networks to the records, or to surrogates, if there are two."""
+        settings, seed = self._settings, self._fleet.seed
+        records = self._policy.records
+        if settings.records == "surrogate":
+            records = surrogate_records(
+                self._utility,
+                self._duration_s,
+                self._energy_j,
+                settings.surrogate_sets,
+                self._wanted,
+                rng.stream(seed, "select/fedgcs/surrogate", self._num_fits),
+            )
         if len(records) < 2:
             return
         from fleetsim.selectors.fedgcs import fitting  # noqa: PLC0415  (loads torch)
@@ -181,7 +213,7 @@ class FedGCSSelector(ConfiguredSelector[FedGCSSettings]):
             records,
             num_clients=self._size,
             settings=settings,
-            seed=self._fleet.seed,
+            seed=seed,
             epochs=settings.refit_epochs,
             index=self._num_fits,
             before=self._policy.weights or None,

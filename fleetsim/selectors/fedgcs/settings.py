@@ -7,23 +7,38 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from fleetsim.schema.key_conditions import beside, by_key
 from fleetsim.schema.ranges import DurationS, EnergyJ, Gain, NetworkRate, Rounds, Severity, Weight
 from fleetsim.selectors.configured_selector import SelectorKind
 from fleetsim.selectors.demands import Demand, Demands
 
 Width = Annotated[int, Field(ge=1, le=4096)]
 Count = Annotated[int, Field(ge=1, le=10_000)]
+_COLLECTS = beside("records", "rounds")
 
 
 class FedGCSSettings(SelectorKind):
     """Sets that networks generate, trained on scores of earlier selections."""
 
+    acts_if = by_key(
+        performance=_COLLECTS,
+        exploration_fraction=_COLLECTS,
+        max_records=_COLLECTS,
+        surrogate_sets=beside("records", "surrogate"),
+    )
+
     demands: ClassVar[Demands] = {
-        "": Demand(
+        "records: rounds": Demand(
             "durations, joules and validation accuracies of its rounds; samples to validate with",
             "private",
             "accuracies after sets that differ by one client tell of its samples; the server must"
             " have samples; with records of runs before, `learning: false`, nothing is kept",
+            set_up_choices=12,
+        ),
+        "records: surrogate": Demand(
+            "n_k; root mean square losses, durations and joules of its cohorts",
+            "private",
+            "the server is told the loss of every chosen client's samples",
             set_up_choices=12,
         ),
     }
@@ -37,6 +52,8 @@ class FedGCSSettings(SelectorKind):
     """Weight file of networks and records, by name or path; null: none."""
     learning: bool = True
     """Fit the networks to records of this run too; false: use those of the weight file."""
+    records: Literal["rounds", "surrogate"] = "rounds"
+    """Records of this run: its rounds, or random sets scored by what is known of clients."""
     performance: Literal["accuracy", "rise"] = "accuracy"
     """Performance of a round: the validation accuracy after it, or 1 plus its rise in the round."""
     performance_scale: Literal["raw", "min_max"] = "raw"
@@ -57,6 +74,8 @@ class FedGCSSettings(SelectorKind):
     """Probability that a round chooses at random."""
     max_records: Annotated[int, Field(ge=2, le=100_000)] = Field(default=1000, examples=[4])
     """Most records that are kept, the latest."""
+    surrogate_sets: Annotated[int, Field(ge=2, le=100_000)] = 100
+    """Random sets of a fit to surrogates."""
     embedding: Width = 32
     """Width of a client's embedding."""
     hidden: Width = 64
