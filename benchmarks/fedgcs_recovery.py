@@ -45,7 +45,8 @@ from fleetsim.contracts import (
 )
 from fleetsim.selectors.fedgcs.equations import scores
 from fleetsim.selectors.fedgcs.records import SelectionRecords
-from fleetsim.selectors.fedgcs.selector import FedGCSSettings
+from fleetsim.selectors.fedgcs.selector import FedGCSSelector
+from fleetsim.selectors.fedgcs.settings import FedGCSSettings
 
 NUM_CLIENTS, WANTED = 24, 5
 NUM_EVALUATIONS, NUM_RANDOM = 300, 150
@@ -133,7 +134,7 @@ class Search:
         )
 
         def share(choice: str) -> float:
-            selector = rules.model_copy(update={"choice": choice}).build()
+            selector = FedGCSSelector(rules.model_copy(update={"choice": choice}))
             selector.setup(_fleet(self._seed))
             selector.take_up(selector.learned() | fitted.weights)
             proposed = selector.select(_view(1))
@@ -143,7 +144,7 @@ class Search:
 
     def online(self) -> Iterator[float]:
         """Yield the share of each proposal of a selector that met random sets first."""
-        selector = ONLINE.model_copy(update=self._budgets | {"length": "fixed"}).build()
+        selector = FedGCSSelector(ONLINE.model_copy(update=self._budgets | {"length": "fixed"}))
         selector.setup(_fleet(self._seed))
         for round_ in range(1, NUM_EVALUATIONS + 1):
             proposed = selector.select(_view(round_))

@@ -30,7 +30,6 @@ from numpy.typing import NDArray
 from fleetsim.contracts import ProbeRequest, Progress, RoundView, Selector
 from fleetsim.engine.world import World
 from fleetsim.scenario import load
-from fleetsim.selectors import build_selector
 from fleetsim.simulate import run
 
 _KIB_PER_MIB = 1024
@@ -134,7 +133,7 @@ def main() -> None:
         *options.set,
     ]
     scenario = load("hundred-thousand-devices", changes)
-    selector = build_selector(scenario.server.selector)
+    selector = scenario.server.selector.build()
     at_rest = measured_at_rest(selector) if options.at_rest else []
     wall_s, busy_s, rounds_peak_mib = [], [], []
 

@@ -36,7 +36,7 @@ from benchmarks import processes
 ROOT = Path(__file__).resolve().parents[1]
 APPS = tuple(
     f"tests/flower/apps/{name}"
-    for name in ("torch_quickstart", "adam_central", "federated_metrics", "legacy_numpy")
+    for name in ("torch_quickstart", "adam_central", "federated_metrics")
 )
 OURS, FLOWERS = "fleetsim", "flower"
 _FLEET = ("fleet.usage={trace: null}",)

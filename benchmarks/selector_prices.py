@@ -32,7 +32,7 @@ from benchmarks.cells import table
 from fleetsim.contracts import Selector
 from fleetsim.report.quantities import digits
 from fleetsim.schema import strict_yaml
-from fleetsim.selectors import DEMANDS, SelectorSettings, build_selector
+from fleetsim.selectors import DEMANDS, SelectorSettings
 from fleetsim.selectors.demands import Demand
 from fleetsim.units import MS_PER_S
 
@@ -79,7 +79,7 @@ def selector_of(kind: str, variant: str, *, size: int, cohort: int) -> Selector:
     """Return a new selector of a row of the demands."""
     text = probing.selector_text(kind, variant, size, cohort)
     given = strict_yaml.parse_value(text, label(kind, variant))
-    return build_selector(TypeAdapter[SelectorSettings](SelectorSettings).validate_python(given))
+    return TypeAdapter[SelectorSettings](SelectorSettings).validate_python(given).build()
 
 
 def needs_cells(demand: Demand) -> tuple[str, ...]:

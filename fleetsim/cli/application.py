@@ -2,11 +2,10 @@
 
 import shlex
 import sys
-from collections.abc import Collection
 from typing import Annotated, Any, Final
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperGroup
 
 from fleetsim import __version__
 from fleetsim.cli import run_study, train_selector
@@ -19,24 +18,13 @@ from fleetsim.cli.options import Verb, declared
 from fleetsim.cli.read_docs import docs
 from fleetsim.cli.report_runs import compare, report, timeline
 from fleetsim.cli.run_scenario import retime, run, run_app
-from fleetsim.cli.terminal import ended, note, output
+from fleetsim.cli.terminal import ended, output
 from fleetsim.cli.user_measurements import calibrate, import_
 from fleetsim.host.termination import terminable
-
-_OLD_VERBS: Final = {"check-plugin": ("plugin", "check"), "validate-world": ("world", "validate")}
-_OLD_OPTIONS: Final = {"--jobs": "--workers", "--timeout": "--timeout-s"}
-"""Earlier spellings, which are still taken."""
 
 
 class _Verbs(TyperGroup):
     """The verbs; Ctrl-C or SIGTERM ends each with a line on how to go on, without traceback."""
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command of a line, whose verb may have its old spelling."""
-        if new := _OLD_VERBS.get(args[0]):
-            note(f"`fleetsim {args[0]}` is now `fleetsim {' '.join(new)}`")
-            args = [*new, *args[1:]]
-        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         """Invoke the verb of the command line."""
@@ -52,24 +40,6 @@ class _Verbs(TyperGroup):
                 else:
                     message = f"; begin again with: {shlex.join(again)}"
                 raise ended(interrupt, message) from interrupt
-
-
-class _Verb(TyperCommand):
-    """A verb, whose options may have their old spellings."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> Any:
-        """Parse the options and arguments of the verb."""
-        known = {name for parameter in self.params for name in parameter.opts}
-        return super().parse_args(ctx, [_in_new_spelling(arg, known) for arg in args])
-
-
-def _in_new_spelling(argument: str, known: Collection[str]) -> str:
-    old = argument.partition("=")[0]
-    new = _OLD_OPTIONS.get(old)
-    if new is None or new not in known or old in known:
-        return argument
-    note(f"{old} is now {new}")
-    return argument.replace(old, new, 1)
 
 
 # Typer 0.20 shows the backslashes of escaped brackets unless its markup is named.
@@ -161,5 +131,5 @@ _VERBS: tuple[tuple[typer.Typer, str, Verb, str], ...] = (
 
 for _parent, _path, _verb, _example in _VERBS:
     _words = f"Example: fleetsim {_path} {_example}"
-    _command = _parent.command(_path.rpartition(" ")[2], cls=_Verb, epilog=_words)
+    _command = _parent.command(_path.rpartition(" ")[2], epilog=_words)
     _command(declared(_path, _verb))

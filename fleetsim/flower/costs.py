@@ -24,8 +24,6 @@ NUMBER_BYTE = 8
 """Bytes of a number in a metric or configuration record."""
 _NUM_SAMPLES = ("num-examples", "num_examples")
 _ROUND = ("server-round", "server_round", "current-round", "current_round")
-_METRICS_OF_BEFORE = (".metrics", ".loss", ".num_examples")
-"""Ends of the names of records in which replies of before the message API hold metrics."""
 
 
 def pack(content: Any) -> bytes:
@@ -60,14 +58,10 @@ def _value_byte(value: Any) -> int:
 
 
 def metrics_of(content: Any) -> dict[str, Any]:
-    """Return all metrics of a reply by name, also of one from before the message API."""
-    result: dict[str, Any] = {}
-    for record in content.metric_records.values():
-        result |= dict(record)
-    for name, record in content.config_records.items():
-        if name.endswith(_METRICS_OF_BEFORE):
-            result |= dict(record)
-    return result
+    """Return all metrics of a reply by name."""
+    return {
+        name: value for record in content.metric_records.values() for name, value in record.items()
+    }
 
 
 def num_samples_of(metrics: dict[str, Any]) -> int | None:

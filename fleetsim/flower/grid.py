@@ -24,9 +24,6 @@ _PURPOSES = {
     "train": Purpose.TRAIN,
     "evaluate": Purpose.EVALUATE,
     "query": Purpose.PROBE,
-    # Of before the message API:
-    "get_parameters": Purpose.PROBE,
-    "get_properties": Purpose.PROBE,
 }
 
 

@@ -1,7 +1,7 @@
 """Versions of flwr that are tested, and what differs between them.
 
 Not public are the identity of the running task (since 1.30 or so), the record of a run, and the
-module of the compatibility with strategies of before the message API.
+beginning of server apps of before the message API, which are refused.
 """
 
 import importlib

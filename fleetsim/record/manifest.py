@@ -287,20 +287,10 @@ def read_manifest(folder: Path) -> Manifest:
             raise DataError(f"{folder}: is not a run folder, it has no {MANIFEST}; {hint}")
     again = "run the scenario again"
     data = atomic_files.read_json(path, hint=again)
-    manifest = faults.check(Manifest, Document(_with_plugins(data), str(path)), DataError)
+    manifest = faults.check(Manifest, Document(data, str(path)), DataError)
     if manifest.content_sha256 not in (None, _content(data)):
         raise DataError(
             f"{path}: was changed after fleetsim wrote it, its content_sha256 is not that of its"
             f" other keys; restore the file, or {again}"
         )
     return manifest.model_copy(update={"content_sha256": None})
-
-
-def _with_plugins(data: dict[str, Any]) -> dict[str, Any]:
-    """Return a manifest in its present form, also if only a selector could be a plug-in then."""
-    one = data.get("plugin")
-    if "plugin" not in data or "plugins" in data or not isinstance(one, dict | None):
-        return data
-    others = {key: value for key, value in data.items() if key != "plugin"}
-    older = {"kind": "selector", "version": None}
-    return {**others, "plugins": [] if one is None else [older | one]}

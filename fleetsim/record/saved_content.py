@@ -6,7 +6,7 @@ An unfinished run has its rounds and tasks in its last checkpoint.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pydantic import ConfigDict, Field
@@ -122,24 +122,9 @@ def _read(folder: Path, manifest: Manifest, name: tables.TableName, hint: str) -
     """Return a table as the run wrote it."""
     path = folder / f"{name}.parquet"
     table = tables.read(path, name, hint=hint)
-    if manifest.table_digests is None:
-        _require_whole(folder, manifest)
-    elif tables.digest({str(name): table}) != manifest.table_digests.get(name):
+    if tables.digest({str(name): table}) != (manifest.table_digests or {}).get(name):
         raise DataError(
             f"{path}: was changed after the run, its digest is not the one in"
             f" {MANIFEST}; restore the file, or {RUN_AGAIN}"
         )
     return table
-
-
-def _require_whole(folder: Path, manifest: Manifest) -> None:
-    """Check the digest of all tables together, where an older run has none of each."""
-    if manifest.digest is None:
-        return
-    names = get_args(tables.TableName)
-    of_run = {name: tables.read(folder / f"{name}.parquet", name, hint=RUN_AGAIN) for name in names}
-    if tables.digest(of_run) != manifest.digest:
-        raise DataError(
-            f"{folder}: a table was changed after the run, their digest is not the one in"
-            f" {MANIFEST}; restore the files, or {RUN_AGAIN}"
-        )

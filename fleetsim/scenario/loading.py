@@ -26,7 +26,6 @@ from fleetsim.schema import overrides as overriding
 from fleetsim.schema.faults import Fault
 from fleetsim.schema.python_data import Overrides, changes_of, document_of
 from fleetsim.schema.strict_yaml import Document, KeyPath
-from fleetsim.selectors import build_selector
 from fleetsim.units import BYTE_PER_GIB
 from fleetsim.user import Plugin, PluginNames, load_plugins
 from fleetsim.user.loading import refuse_missing, refuse_two
@@ -184,7 +183,7 @@ def _set_selector_up(scenario: Scenario, document: Document) -> None:
     server, local = scenario.server, scenario.task.local
     cohort = server.concurrency if isinstance(server, BufferedServerSettings) else server.cohort
     try:
-        build_selector(server.selector).setup(
+        server.selector.build().setup(
             FleetView(
                 seed=scenario.seed,
                 # One number seen N times, which takes the memory of one.

@@ -25,7 +25,7 @@ from fleetsim.schema.explained_keys import USUAL_KIND
 from fleetsim.schema.key_conditions import TRAINING, by_key
 from fleetsim.schema.ranges import Gain, Rounds
 from fleetsim.schema.strict_yaml import KeyPath
-from fleetsim.selectors import SelectorSettings, build_selector
+from fleetsim.selectors import SelectorSettings
 from fleetsim.selectors.baselines.uniform import RandomSettings
 from fleetsim.settings import DEFAULTS_VERSION, Settings
 from fleetsim.training.settings import TaskSettings, TrainerSettings
@@ -221,7 +221,7 @@ class Scenario(Settings):
         """Build the selector; a plug-in that cannot be made or is none is a `ScenarioError`."""
         plugin = self.selector_plugin
         if plugin is None:
-            return build_selector(self.server.selector)
+            return self.server.selector.build()
         settings = self.server.selector
         return guarded(plugin.build(settings), plugin.build(settings), plugin.label)
 

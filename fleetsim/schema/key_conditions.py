@@ -4,8 +4,6 @@ A settings class names them beside its fields, as `acts_if` for keys and `entrie
 entries of lists and mappings. `fleetsim.scenario.inert_keys` reports what does not hold.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -5,8 +5,6 @@ learned on the scenario's own clients (`fleet.seed`), others on new clients in e
 that was learned is saved after each as `FILE.training`, from which a training can go on.
 """
 
-from __future__ import annotations
-
 import json
 import tempfile
 from collections.abc import Callable, Sequence

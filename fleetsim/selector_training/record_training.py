@@ -26,7 +26,7 @@ from fleetsim.schema.overrides import Override, apply
 from fleetsim.schema.strict_yaml import Document
 from fleetsim.selector_training.weight_writing import write_weights
 from fleetsim.selectors.fedgcs.records import SelectionRecords
-from fleetsim.selectors.fedgcs.selector import FedGCSSettings
+from fleetsim.selectors.fedgcs.settings import FedGCSSettings
 from fleetsim.settings import Settings
 from fleetsim.studies.planned_run import PlannedRun
 from fleetsim.studies.run_store import RunStore

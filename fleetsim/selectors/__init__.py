@@ -25,7 +25,7 @@ of a selector are in `fleetsim.contracts.Selector`.
 - `bandits`: Bandits that play a set of clients for several rounds.
 - `probing`: Requests to clients, and their reports as columns over the fleet.
 - `tie_breaking`: Order of clients by descending score, with ties broken at random.
-- `configured_selector`: Selectors made from settings: the fleet that they keep, and their defaults.
+- `configured_selector`: Selectors made from settings, and the settings that make them.
 - `declared_state`: State of selectors for checkpoints, declared by name.
 - `argument_checks`: Checks of the arguments of selectors' equations.
 - `learned_weights`: Weight files.
@@ -36,7 +36,6 @@ from typing import Annotated, get_args
 
 from pydantic import Field
 
-from fleetsim.contracts import Selector
 from fleetsim.selectors.afl.selector import AflSettings
 from fleetsim.selectors.autofl.selector import AutoFLSettings
 from fleetsim.selectors.bandits.selector import QuickInitUcbSettings, UcbSettings
@@ -46,12 +45,12 @@ from fleetsim.selectors.baselines.uniform import RandomSettings
 from fleetsim.selectors.bp_ucb.selector import BpUcbSettings
 from fleetsim.selectors.demands import Demands
 from fleetsim.selectors.divfl.selector import DivFlSettings
-from fleetsim.selectors.favor.selector import FavorSettings
+from fleetsim.selectors.favor.settings import FavorSettings
 from fleetsim.selectors.fedcor.selector import FedCorSettings
 from fleetsim.selectors.fedcs.selector import FedCSSettings
-from fleetsim.selectors.fedgcs.selector import FedGCSSettings
+from fleetsim.selectors.fedgcs.settings import FedGCSSettings
 from fleetsim.selectors.fedgra.selector import FedGRASettings
-from fleetsim.selectors.fedmarl.selector import FedMarlSettings
+from fleetsim.selectors.fedmarl.settings import FedMarlSettings
 from fleetsim.selectors.gpfl.selector import GPFLSettings
 from fleetsim.selectors.oort.selector import OortSettings
 from fleetsim.selectors.power_of_choice.selector import PowerOfChoiceSettings
@@ -60,7 +59,7 @@ from fleetsim.selectors.rbcs_f.selector import RBCSFSettings
 from fleetsim.selectors.survey.selector import SurveySettings
 from fleetsim.selectors.tifl.selector import TiFLSettings
 
-__all__ = ["DEMANDS", "KINDS", "SelectorSettings", "build_selector"]
+__all__ = ["DEMANDS", "KINDS", "SelectorSettings"]
 
 SelectorSettings = Annotated[
     RandomSettings
@@ -98,12 +97,3 @@ KINDS: dict[str, str] = {kind: str(cls.__doc__).splitlines()[0] for kind, cls in
 
 DEMANDS: dict[str, Demands] = {kind: cls.demands for kind, cls in _BY_KIND.items()}
 """Demands of each kind, by the setting that changes them."""
-
-
-def build_selector(settings: SelectorSettings) -> Selector:
-    """Return a new selector with these settings.
-
-    >>> build_selector(RandomSettings()).needs_losses
-    False
-    """
-    return settings.build()

@@ -1,7 +1,8 @@
-"""Selectors made from settings: the fleet that they keep, and their defaults."""
+"""Selectors made from settings, and the settings that make them."""
 
 from collections.abc import Generator, Sequence
-from typing import Generic, TypeVar
+from importlib import import_module
+from typing import ClassVar, Generic, TypeVar
 
 import numpy as np
 
@@ -15,13 +16,31 @@ from fleetsim.contracts import (
     Report,
     RoundOutcome,
     RoundView,
+    Selector,
 )
 from fleetsim.selectors.declared_state import DeclaredState
+from fleetsim.selectors.demands import Demands
 from fleetsim.settings import Settings
 
 SettingsT = TypeVar("SettingsT", bound=Settings)
 Stages = Generator[Sequence[ProbeRequest], tuple[RoundView, Sequence[Report]], None]
 """Probing before a choice: each stage gives requests, and gets the next view and their answers."""
+
+
+class SelectorKind(Settings):
+    """Settings of one kind of selector, which build it."""
+
+    demands: ClassVar[Demands]
+    """Information and memory that it needs, by the setting that changes them."""
+    selector: ClassVar[str]
+    """Class of the selector: in the module of the settings, or `MODULE:CLASS` of another one, which
+    is imported when a selector is built."""
+
+    def build(self) -> Selector:
+        """Return a new selector with these settings."""
+        module, _, name = self.selector.rpartition(":")
+        made: Selector = getattr(import_module(module or type(self).__module__), name)(self)
+        return made
 
 
 class ConfiguredSelector(DeclaredState, Generic[SettingsT]):

@@ -1,7 +1,5 @@
 """Conditions of a study: combinations of the levels of its varied keys, as overrides."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Peak memory of an SGD step in the `mnn` engine, beside readings."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

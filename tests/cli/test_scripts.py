@@ -129,22 +129,6 @@ def test_a_key_of_the_file_is_removed_so_that_its_default_holds(changes, words, 
     assert (ended.code, len(ended.err.splitlines())) in ((0, 0), (2, 1))
 
 
-@pytest.mark.parametrize(
-    ("words", "note", "error"),
-    [
-        ("study run quick --jobs 0", "--jobs is now --workers", "'--workers'"),
-        ("study run quick --timeout=0", "--timeout is now --timeout-s", "'--timeout-s'"),
-        ("check-plugin nowhere:X", "`fleetsim check-plugin` is now `fleetsim plugin check`", "no"),
-    ],
-)
-def test_an_older_spelling_is_taken_with_a_note(words, note, error, command):
-    ended = command(*words.split())
-    first, second = ended.err.splitlines()
-
-    assert (ended.code, first) == (2, f"note: {note}")
-    assert error in second
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("subject", catalogue.SUBJECTS)
 def test_every_name_that_is_listed_can_be_shown(subject, command):

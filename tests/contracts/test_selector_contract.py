@@ -23,7 +23,7 @@ from fleetsim.contracts import (
 from fleetsim.engine.servers.checked_selector import CheckedSelector
 from fleetsim.engine.servers.training_requests import requests_of
 from fleetsim.engine.servers.user_part import UserPart
-from fleetsim.selectors import KINDS, build_selector
+from fleetsim.selectors import KINDS
 from fleetsim.user.parts.selectors import SmallServer
 from tests.selector_modes import UNION, modes
 
@@ -33,7 +33,7 @@ WANTED = 7
 """Cohort with over-commitment."""
 
 LIGHT = {
-    "fedgcs": {"embedding": 4, "hidden": 6, "evaluator": 5, "shuffles": 2, "surrogate_sets": 12,
+    "fedgcs": {"embedding": 4, "hidden": 6, "evaluator": 5, "shuffles": 2,
         "refit_epochs": 2, "starts": 3, "steps": 3, "beam_width": 2},
     "fedcor": {"fit_steps": 5, "observed_fit_steps": 20},
     "favor": {"hidden": 16},
@@ -62,7 +62,7 @@ def one_mode_per_class(*, is_loss_blind: bool = False) -> list[Any]:
     """The first mode of each selector class and of each combination of its needs."""
     first: dict[Any, Any] = {}
     for mode in MODES:
-        selector = build_selector(mode.values[0])
+        selector = mode.values[0].build()
         if not (is_loss_blind and selector.needs_losses):
             key = (mode.values[0].kind, type(selector), selector.needs_losses)
             first.setdefault((*key, selector.needs_probes), mode)
@@ -187,8 +187,8 @@ def test_there_is_a_choice_and_clients_are_asked_if_and_only_if_the_selector_say
 
     `Server.play` checks that a choice is of distinct candidates, at most those wanted.
     """
-    calm = Server(build_selector(settings), wanted=3, fixed=Outcome.DELIVERED)
-    rough = Server(build_selector(settings))
+    calm = Server(settings.build(), wanted=3, fixed=Outcome.DELIVERED)
+    rough = Server(settings.build())
     calm_sizes = [calm.play(ALL).size for _ in range(17)]
     rough_sizes = [rough.play().size for _ in range(17)]
 
@@ -200,7 +200,7 @@ def test_there_is_a_choice_and_clients_are_asked_if_and_only_if_the_selector_say
 
 @every_mode
 def test_a_restored_selector_goes_on_as_if_nothing_had_happened(settings):
-    straight = Server(build_selector(settings))
+    straight = Server(settings.build())
     for _ in range(5):
         straight.play()
     saved = straight.selector.state()
@@ -208,7 +208,7 @@ def test_a_restored_selector_goes_on_as_if_nothing_had_happened(settings):
     kept = {name: array.copy() for name, array in saved.items()}
     expected = [straight.play().tolist() for _ in range(6)]
 
-    resumed = Server(build_selector(settings))
+    resumed = Server(settings.build())
     resumed.setup_reports = []
     resumed.round = 5
     given = through_npz(saved)
@@ -225,7 +225,7 @@ def test_a_restored_selector_goes_on_as_if_nothing_had_happened(settings):
 def test_with_few_clients_or_none_there_the_run_goes_on(settings):
     """In a fleet smaller than the cohort; the first rounds are those of no client and of one."""
     size = COHORT - 2
-    server = Server(build_selector(settings), size=size, fixed=Outcome.DELIVERED)
+    server = Server(settings.build(), size=size, fixed=Outcome.DELIVERED)
 
     assert server.play(NOBODY).tolist() == []
     assert [server.play(frozen(np.array([1]))).tolist() for _ in range(6)] == [[1]] * 6
@@ -238,7 +238,7 @@ def test_with_few_clients_or_none_there_the_run_goes_on(settings):
 def test_all_may_fail_and_some_or_all_vanish_after_the_probes(settings):
     """`Server.play` checks that nobody is chosen who has left."""
     some = np.arange(0, SIZE, 3)
-    server = Server(build_selector(settings), wanted=3)
+    server = Server(settings.build(), wanted=3)
     sizes = []
     ends = (Outcome.DELIVERED, Outcome.OFFLINE, Outcome.LATE, Outcome.CANCELLED)
     leaving = [(Outcome.OFFLINE, some), (Outcome.DELIVERED, some), (Outcome.DELIVERED, ())]
@@ -252,7 +252,7 @@ def test_all_may_fail_and_some_or_all_vanish_after_the_probes(settings):
 
 @every_mode
 def test_a_run_without_losses_does_not_break_a_selector(settings):
-    server = Server(build_selector(settings), wanted=3, fixed=Outcome.DELIVERED, has_losses=False)
+    server = Server(settings.build(), wanted=3, fixed=Outcome.DELIVERED, has_losses=False)
     sizes = [server.play(ALL).size for _ in range(8)]
 
     assert min(sizes) > 0
@@ -260,8 +260,8 @@ def test_a_run_without_losses_does_not_break_a_selector(settings):
 
 @every_loss_blind_class
 def test_who_needs_no_losses_chooses_the_same_without_them(settings):
-    with_losses = Server(build_selector(settings))
-    without = Server(build_selector(settings), has_losses=False)
+    with_losses = Server(settings.build())
+    without = Server(settings.build(), has_losses=False)
     expected = [with_losses.play().tolist() for _ in range(6)]
 
     assert [without.play().tolist() for _ in range(6)] == expected

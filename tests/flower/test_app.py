@@ -231,13 +231,13 @@ def test_without_flwr_the_verb_says_how_to_install_it(tmp_path):
 @pytest.mark.skipif(not _HAS_FLOWER, reason="flwr is not installed; scripts/check-flower does it")
 @pytest.mark.filterwarnings("ignore")
 def test_the_verb_runs_an_app_and_writes_the_report(tmp_path):
-    folder = str(Path(__file__).parent / "apps" / "legacy_numpy")
+    folder = str(Path(__file__).parent / "apps" / "torch_quickstart")
     out = str(tmp_path / "run")
     options = ["--scenario", "quickstart", "--run-config", "num-server-rounds=2", "--out", out]
 
     assert CliRunner().invoke(app, ["flower", "run", folder, *options]).exception is None
     assert (tmp_path / "run" / "report.html").exists()
-    assert "legacy-numpy" in (tmp_path / "run" / "manifest.json").read_text("utf-8")
+    assert "torch-quickstart" in (tmp_path / "run" / "manifest.json").read_text("utf-8")
 
 
 @pytest.mark.parametrize("version", ["1.28.0", "1.37.0", "1.43.0", "2.0.0", "1.4.0"])

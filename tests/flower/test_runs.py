@@ -10,6 +10,7 @@ import pytest
 
 from benchmarks import flower_apps
 from fleetsim import open_run
+from fleetsim.errors import ScenarioError
 from tests.flower.small_apps import CLIENT, PROJECT, calls, logged, ran, run, train
 from tests.interrupts import interrupted
 
@@ -42,7 +43,6 @@ def of_app(tmp_path_factory):
         ("torch_quickstart", 0.4),
         ("adam_central", 0.2),
         ("federated_metrics", 0.5),
-        ("legacy_numpy", 0.8),
     ],
 )
 def test_an_app_runs_unchanged_and_the_same_again_after_a_break(app, accuracy, of_app, tmp_path):
@@ -254,6 +254,25 @@ def test_all_messages_that_wait_for_a_client_that_leaves_are_answered(tmp_path):
     # Some leave while more than one message waits for them.
     assert max(gone.count(node) for node in gone) > 1
     assert len(made.tasks) + len(gone) == len(replies)
+
+
+_OLD_APP = """
+from flwr.server import ServerApp, ServerAppComponents, ServerConfig
+app = ServerApp(server_fn=lambda context: ServerAppComponents(config=ServerConfig(num_rounds=1)))
+"""
+_OLD_WORKFLOW = """
+    from flwr.server import LegacyContext, ServerConfig
+    from flwr.server.workflow import DefaultWorkflow
+    DefaultWorkflow()(grid, LegacyContext(context, config=ServerConfig(num_rounds=1)))
+"""
+
+
+@pytest.mark.parametrize("main", [_OLD_APP, _OLD_WORKFLOW], ids=["server_fn", "workflow"])
+def test_a_server_app_of_before_the_message_api_is_refused_with_the_way_out(main, tmp_path):
+    with pytest.raises(ScenarioError, match=r"@app.main\(\).* flwr 1.29 and later") as fault:
+        ran(tmp_path, main)
+
+    assert "flwr.serverapp.strategy" in str(fault.value)
 
 
 def test_stop_rules_of_the_scenario_end_the_app(tmp_path):

@@ -152,19 +152,17 @@ EXAMPLES = {
     **of("EvaluateSettings", "evaluate", "every_rounds=2; validation_fraction=0.5", BLANK),
     **of("StopSettings", "stop", "accuracy=0.9", BLANK),
     **selector("DivFlSettings", "divfl", "sample_fraction=0.5"),
-    **selector("FavorKeys", "favor, learning: false, components: 2, hidden: 4",
+    **selector("FavorSettings", "favor, learning: false, components: 2, hidden: 4",
         "action=client; target_accuracy=0.5; reward_base=8; discount=0.5; learning_rate=0.1; "
         "batch_size=2; steps_per_round=2; replay_capacity=40; sync_in=rounds; sync_every=1; "
         "exploration=0.5; exploration_end=0.5; exploration_decay_rounds=1"),
-    **selector("FedGCSKeys", "fedgcs", "surrogate_sets=5", VALIDATED),
-    **selector("FedGCSKeys", "fedgcs, records: surrogate",
-        "performance=rise; max_records=9; exploration_fraction=1.0"),
     **selector("FedCorSettings", "fedcor, mean: observed, warm_up_rounds: 1, observed_fit_steps: 3",
         "warm_up_fit_steps=2"),
     **selector("FedCorSettings", "fedcor, warm_up_rounds: 1, warm_up_fit_steps: 3",
         "observed_fit_steps=2"),
-    **selector("FedMarlKeys", "fedmarl", "accuracy_weight=2; latency_weight=2; traffic_weight=2; "
-        "discount=0.5; exploration=0.5; exploration_end=0.5; exploration_decay_rounds=2; "
+    **selector("FedMarlSettings", "fedmarl", "accuracy_weight=2; latency_weight=2; "
+        "traffic_weight=2; discount=0.5; exploration=0.5; exploration_end=0.5; "
+        "exploration_decay_rounds=2; "
         "learning_rate=0.1; batch_size=1; steps_per_round=1; sync_every_rounds=1; "
         "replay_capacity=3", "server.selector.learning=false"),
     **selector("PowerOfChoiceSettings", "power-of-choice", "batch=4"),
@@ -183,8 +181,7 @@ EXAMPLES = {
         "distance_decay=0.01; distance_exponent=2; distance_unit_m=50; damping=0.5; "
         "tolerance=0.001; max_exchanges=10"),
     **selector("AutoFLSettings", "autofl, learning: false", "exploration=0.5; learning_rate=0.1; "
-        "discount=0.5; accuracy_weight=10; gain_weight=100; unit_j=0.1; cohort_energy=sum; "
-        "previous=best; next_state=same"),
+        "discount=0.5; accuracy_weight=10; gain_weight=100; unit_j=0.1"),
 }  # fmt: skip
 
 

@@ -52,7 +52,7 @@ SOON = {kind: LIGHT.get(kind, {}) | {"batch_size": 2} for kind in ("favor", "fed
 CAPS = {
     "fedcor.dimensions": 50, "fedcor.fit_steps": 50, "fedcor.warm_up_fit_steps": 50,
     "fedcor.observed_fit_steps": 50, "fedgcs.hidden": 64, "fedgcs.refit_epochs": 3,
-    "fedgcs.steps": 20, "fedgcs.surrogate_sets": 200, "fedmarl.steps_per_round": 5,
+    "fedgcs.steps": 20, "fedmarl.steps_per_round": 5,
     "favor.hidden": 1000, "favor.steps_per_round": 5, "quick-init-ucb.slot_rounds": 3,
     "geometric-median.iterations": 50, "epochs": 3, "steps": 30, "buffered.window_s": 100.0,
 }  # fmt: skip

@@ -13,7 +13,7 @@ from fleetsim import bundled
 from fleetsim.contracts import FleetView, State
 from fleetsim.errors import DataError, DivergenceError, FaultsError, ScenarioError
 from fleetsim.scenario import load
-from fleetsim.selectors import SelectorSettings, build_selector
+from fleetsim.selectors import SelectorSettings
 from fleetsim.selectors.learned_weights import (
     ANY_CLIENTS,
     WeightFile,
@@ -179,7 +179,7 @@ def test_a_network_that_diverges_ends_the_run_and_names_the_key(kind):
     fast = soon | {"refit_epochs": 3, "held_out_fraction": 0.0, "starts": 2, "steps": 2}
     usual = TypeAdapter(SelectorSettings).validate_python({"kind": kind})
     known = {key: value for key, value in fast.items() if key in type(usual).model_fields}
-    server = Server(build_selector(usual.model_copy(update=known)))
+    server = Server(usual.model_copy(update=known).build())
 
     def twelve_rounds() -> None:
         for _ in range(12):

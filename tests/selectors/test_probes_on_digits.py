@@ -6,7 +6,6 @@ import pytest
 
 from fleetsim.contracts import Cohort, ProbeRequest, Purpose, Report, RoundView
 from fleetsim.scenario import load
-from fleetsim.selectors import build_selector
 from fleetsim.simulate import run
 from tests.selectors.references.referee import Delegate
 
@@ -55,7 +54,7 @@ class Watched(Delegate):
 def play(tmp_path):
     def go(selector, *changes):
         scenario = load("quickstart", [*QUICK, *changes, f"server.selector={selector}"])
-        watched = Watched(build_selector(scenario.server.selector))
+        watched = Watched(scenario.server.selector.build())
         return watched, run(scenario, out=tmp_path / "run", workers=1, selector=watched)
 
     return go

@@ -4,7 +4,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from fleetsim.scenario import load
-from fleetsim.selectors import SelectorSettings, build_selector
+from fleetsim.selectors import SelectorSettings
 from fleetsim.selectors.survey.selector import SurveySettings
 from fleetsim.simulate import run
 from tests.selectors.references.fedcor import FedCor
@@ -102,9 +102,6 @@ CASES = [
     ("autofl", {}),
     ("autofl", {"exploration": 0.0, "unit_j": 50.0}),
     ("autofl", {"accuracy_weight": 10.0, "gain_weight": 100.0}),
-    ("autofl", {"tables": "category"}),
-    ("autofl", {"next_state": "same"}),
-    ("autofl", {"previous": "best", "cohort_energy": "sum"}),
     ("autofl", {"learning": False}),
 ]  # fmt: skip
 """Kinds, and settings."""
@@ -119,7 +116,7 @@ def refereed(kind, changes) -> Refereed:
     settings = TypeAdapter(SelectorSettings).validate_python({"kind": kind, **changes})
     if "ties" in type(settings).model_fields:
         settings = settings.model_copy(update={"ties": "lowest_id"})
-    return Refereed(build_selector(settings), REFERENCES[kind](settings))
+    return Refereed(settings.build(), REFERENCES[kind](settings))
 
 
 @pytest.mark.parametrize("case", CASES, ids=name_of)
@@ -137,7 +134,7 @@ def test_every_choice_is_that_of_the_reference(case):
 def test_a_referee_sees_another_choice():
     settings = SurveySettings(policy=1, ties="lowest_id")
     reference = Survey(settings.model_copy(update={"policy": 2}))
-    referee = Refereed(build_selector(settings), reference)
+    referee = Refereed(settings.build(), reference)
     Stage(0).play(referee)
 
     assert referee.mismatches

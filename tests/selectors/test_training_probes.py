@@ -9,7 +9,7 @@ from fleetsim.contracts import Evaluation, ProbeRequest, Purpose, Report, Work, 
 from fleetsim.selectors import SelectorSettings, probing
 from fleetsim.selectors.bandits.selector import QuickInitUcbSettings
 from fleetsim.selectors.divfl.selector import DivFlSettings
-from fleetsim.selectors.favor.selector import FavorSettings
+from fleetsim.selectors.favor.settings import FavorSettings
 from fleetsim.selectors.fedcor.selector import FedCorSettings
 from fleetsim.selectors.fedcs.selector import FedCSSettings
 from fleetsim.selectors.fedgra.selector import FedGRASettings

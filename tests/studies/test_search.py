@@ -210,7 +210,8 @@ def test_runs_are_made_once_and_the_page_tells_the_best_and_the_command_that_run
 def test_the_verb_goes_on_with_the_trials_that_are_there(tmp_path):
     loaded(tmp_path, trials=3, seeds=[1], batch=2)
     home = tmp_path / "home"
-    words = ["study", "optimize", str(tmp_path / "small.yaml"), "--home", str(home), "--jobs", "2"]
+    study = str(tmp_path / "small.yaml")
+    words = ["study", "optimize", study, "--home", str(home), "--workers", "2"]
 
     begun = CliRunner().invoke(app, [*words, "--trials", "2"])
     whole = CliRunner().invoke(app, words)

@@ -16,7 +16,6 @@ from torch import nn
 import fleetsim
 from fleetsim.contracts import ProbeRequest, Purpose, SampleForm, Work, WorkKind
 from fleetsim.errors import ScenarioError
-from fleetsim.selectors import build_selector
 from fleetsim.user import KINDS
 from fleetsim.user.parts.selectors import SelectorPlugins
 from fleetsim.user.watched_calls import WatchedCalls, same
@@ -72,7 +71,7 @@ FIRST_MODES = list({mode.values[0].kind: mode for mode in reversed(modes())}.val
 @pytest.mark.parametrize("settings", FIRST_MODES)
 def test_the_selectors_of_fleetsim_keep_the_contract(settings):
     """Of published methods, with probes, losses and networks: none is refused by mistake."""
-    SelectorPlugins.check(lambda: build_selector(settings), WatchedCalls(settings.kind))
+    SelectorPlugins.check(settings.build, WatchedCalls(settings.kind))
 
 
 def test_a_function_is_checked_as_the_kind_that_is_named():

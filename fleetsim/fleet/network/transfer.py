@@ -1,7 +1,5 @@
 """Transfers of bits over rates that change from step to step, exact across edges."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Final, NamedTuple

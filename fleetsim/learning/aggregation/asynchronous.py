@@ -26,8 +26,6 @@ Three cases change these weights:
   them like parameters, which is a mean already.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from operator import attrgetter
 from typing import Annotated, ClassVar, Literal

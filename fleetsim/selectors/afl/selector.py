@@ -9,8 +9,6 @@ clients evaluated once and the active part rounded down as in Yoruko-Tang/FedCor
 facebookresearch/FLSim before 2022-06-03; `cold_start: none` as in TL-System/plato@60d6779.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -21,15 +19,14 @@ from fleetsim.contracts import Cohort, FleetView, FloatArray, IntArray, RoundOut
 from fleetsim.schema.ranges import Weight
 from fleetsim.selectors import probing
 from fleetsim.selectors.afl.equations import Rounding, choose, valuations
-from fleetsim.selectors.configured_selector import ConfiguredSelector, Stages
+from fleetsim.selectors.configured_selector import ConfiguredSelector, SelectorKind, Stages
 from fleetsim.selectors.demands import PROBED_LOSS, Demand, Demands
 from fleetsim.selectors.tie_breaking import TieRule, tie_keys
-from fleetsim.settings import Settings
 
 _Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
 
 
-class AflSettings(Settings):
+class AflSettings(SelectorKind):
     """Active federated learning: clients drawn by the loss of their samples."""
 
     demands: ClassVar[Demands] = {
@@ -41,6 +38,7 @@ class AflSettings(Settings):
         )
     }
 
+    selector = "AflSelector"
     kind: Literal["afl"] = "afl"
     alpha_1: _Fraction = 0.75
     """Share of the candidates, those of the smallest valuations, that is not drawn actively."""
@@ -54,10 +52,6 @@ class AflSettings(Settings):
     """Request to clients without a valuation: to evaluate the model, or none."""
     ties: TieRule = "random"
     """Order among equal valuations."""
-
-    def build(self) -> AflSelector:
-        """Selector with these settings."""
-        return AflSelector(self)
 
 
 class AflSelector(ConfiguredSelector[AflSettings]):

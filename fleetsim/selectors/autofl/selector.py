@@ -11,8 +11,6 @@ Secondary source: Kim, Wu, MICRO 2021 (arXiv 2107.08147), by its re-implementati
 li1553770945/RL-Federal-Learning@8e0cb93, whose values are the defaults.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
@@ -41,15 +39,14 @@ from fleetsim.selectors.autofl import equations
 from fleetsim.selectors.autofl.equations import NUM_STATES
 from fleetsim.selectors.autofl.q_tables import QTables, Rewards
 from fleetsim.selectors.baselines.uniform import random_clients
-from fleetsim.selectors.configured_selector import ConfiguredSelector, Stages, known
+from fleetsim.selectors.configured_selector import ConfiguredSelector, SelectorKind, Stages, known
 from fleetsim.selectors.demands import Demand, Demands, require_validation
 from fleetsim.selectors.learned_weights import weights_for
 from fleetsim.selectors.tie_breaking import TieRule, best, tie_keys
-from fleetsim.settings import Settings
 from fleetsim.units import BIT_PER_MBIT
 
 _ANSWER_BYTE = 8
-"""Bins of a state and the category, in one number."""
+"""Bins of a state, in one number."""
 _UNKNOWN = -1
 """Row of a client that did not answer."""
 
@@ -58,14 +55,14 @@ ClockLevels = Annotated[tuple[ClockLevel, ...], Field(min_length=1, max_length=6
 _WHILE_LEARNING = beside("learning", True)
 
 
-class AutoFLSettings(Settings):
+class AutoFLSettings(SelectorKind):
     """Clients and clocks of the best values in Q-tables, which weigh accuracy against joules."""
 
     acts_if = by_key(
         **dict.fromkeys(
             (
                 *("exploration", "learning_rate", "discount", "accuracy_weight", "gain_weight"),
-                *("unit_j", "cohort_energy", "previous", "next_state"),
+                "unit_j",
             ),
             _WHILE_LEARNING,
         )
@@ -81,14 +78,12 @@ class AutoFLSettings(Settings):
     }
     weights_are_for: ClassVar[Literal["these clients", "any clients"]] = "these clients"
 
+    selector = "AutoFLSelector"
     kind: Literal["autofl"] = "autofl"
     weights: str | None = None
     """Trained tables: name of a bundled weight file, or path; null: empty ones."""
     learning: bool = Field(default=True, examples=[False])
     """True if tables learn and explore in the run; false: they are used as they are."""
-    tables: Literal["own", "category"] = "own"
-    """A table for each client (own), or for each category of devices, whose rates on the idle
-    device lie in the same doubling, such as 2^33 to 2^34 FLOP/s."""
     clock_levels: ClockLevels = Field(default=(1.0, 0.8, 0.6, 0.4, 0.2), examples=[(0.5, 1.0)])
     """Shares of the full clock to choose among, in place of `task.local.clock_fraction`; of equal
     values the level named first is taken."""
@@ -104,19 +99,8 @@ class AutoFLSettings(Settings):
     """Reward beta of each per cent gained; 100 in another version of the source."""
     unit_j: EnergyJ = 1.0
     """Joules that cost as much as 1 in the reward: the larger, the less energy weighs."""
-    cohort_energy: Literal["mean", "sum"] = "mean"
-    """Energy E of the cohort: the joules of all that delivered over the number selected (mean), or
-    their sum."""
-    previous: Literal["round", "best"] = "round"
-    """Accuracy to compare with: that of the round before, or the best so far."""
-    next_state: Literal["observed", "same"] = "observed"
-    """Next state of a client: as it answers next, until which the reward waits, or its old one."""
     ties: TieRule = "random"
     """Order among equal values of clients."""
-
-    def build(self) -> AutoFLSelector:
-        """Selector with these settings."""
-        return AutoFLSelector(self)
 
 
 class AutoFLSelector(ConfiguredSelector[AutoFLSettings]):
@@ -196,8 +180,7 @@ class AutoFLSelector(ConfiguredSelector[AutoFLSettings]):
         self._diagnostics, self._expected = self._expected, {}
         if math.isnan(accuracy) or not self._settings.learning:
             return
-        is_best = self._settings.previous == "best" and before > accuracy
-        self._before = before if is_best else accuracy
+        self._before = accuracy
         spent_j = {
             report.client: report.energy_j
             for report in outcome.reports
@@ -209,13 +192,12 @@ class AutoFLSelector(ConfiguredSelector[AutoFLSettings]):
         if math.isnan(before) or not spent_j:
             return
         clients, local_j = list(spent_j), np.array(list(spent_j.values()))
-        # Clients that failed report no joules; the cohort's mean is over all that were asked.
-        num = outcome.selected.size if self._settings.cohort_energy == "mean" else 1
         reward = equations.rewards(
             accuracy,
             before,
             local_j,
-            float(local_j.sum()) / num,
+            # Clients that failed report no joules; the mean is over all that were asked.
+            float(local_j.sum()) / outcome.selected.size,
             accuracy_weight=self._settings.accuracy_weight,
             gain_weight=self._settings.gain_weight,
             unit_j=self._settings.unit_j,
@@ -225,10 +207,7 @@ class AutoFLSelector(ConfiguredSelector[AutoFLSettings]):
         given = Rewards(np.array(clients), rows, levels, reward)
         target = reward + self._settings.discount * self._tables.values(rows).max(axis=1)
         self._diagnostics |= known(realised=target.mean(), reward=reward.mean())
-        if self._settings.next_state == "same":
-            self._tables.learn(given, given.row)
-        else:
-            self._waiting = self._waiting.and_then(given)
+        self._waiting = self._waiting.and_then(given)
 
     def state(self) -> State:
         """Return the tables, the accuracy before, and the rewards that wait."""
@@ -246,13 +225,10 @@ class AutoFLSelector(ConfiguredSelector[AutoFLSettings]):
         tables = self._empty_tables()
         tables.restore(self._tables.state())
         tables.learn(self._waiting, self._waiting.row)
-        return tables.state() | {
-            "clock_levels": np.array(self._settings.clock_levels),
-            "are_shared": np.array(self._settings.tables == "category"),
-        }
+        return tables.state() | {"clock_levels": np.array(self._settings.clock_levels)}
 
     def take_up(self, learned: State) -> None:
-        """Replace the tables by trained ones of the same clock levels and kind of tables."""
+        """Replace the tables by trained ones of the same clock levels."""
         settings = self._settings
         levels = learned.get("clock_levels", np.empty(0))
         if levels.tolist() != list(settings.clock_levels):
@@ -260,12 +236,6 @@ class AutoFLSelector(ConfiguredSelector[AutoFLSettings]):
                 f"server.selector.clock_levels: {list(settings.clock_levels)}, but the tables were"
                 f" trained for {levels.tolist()}; set these, or train with `fleetsim selector"
                 " train autofl`"
-            )
-        trained = "category" if np.all(learned.get("are_shared", False)) else "own"
-        if trained != settings.tables:
-            raise ScenarioError(
-                f"server.selector.tables: {settings.tables}, but the tables were trained as"
-                f" {trained}; set this, or train with `fleetsim selector train autofl`"
             )
         try:
             self._tables.restore(learned)
@@ -305,8 +275,5 @@ class AutoFLSelector(ConfiguredSelector[AutoFLSettings]):
             rate_mbit_per_s=rate_bit_per_s / BIT_PER_MBIT,
             coverage_percent=100.0 * np.asarray(coverage),
         )
-        tables = clients
-        if self._settings.tables == "category":
-            tables = equations.category(told["flop_per_s"])
-        rows[clients] = tables * NUM_STATES + states
+        rows[clients] = clients * NUM_STATES + states
         return rows

@@ -12,8 +12,6 @@ Source: Tong et al., "From learning to analytics", section IV (mu = 1, L = 15), 
 limit of a million sets (`max_sets`) is fleetsim's.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Generator, Sequence
 from dataclasses import replace
@@ -38,15 +36,14 @@ from fleetsim.selectors import probing
 from fleetsim.selectors.bandits import equations
 from fleetsim.selectors.bandits.equations import MOST_ARMS, Init
 from fleetsim.selectors.bandits.slots import SlotModel, SlotSelector
-from fleetsim.selectors.configured_selector import Stages
+from fleetsim.selectors.configured_selector import SelectorKind, Stages
 from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.selectors.tie_breaking import TieRule, best, tie_keys
-from fleetsim.settings import Settings
 
 NO_ARM = -1
 
 
-class SetBanditOptions(Settings):
+class SetBanditOptions(SelectorKind):
     """Settings of all bandits over sets."""
 
     demands: ClassVar[Demands] = {
@@ -74,11 +71,8 @@ class SetBanditOptions(Settings):
 class UcbSettings(SetBanditOptions):
     """Bandit over all sets of clients, by the average opinion of the model."""
 
+    selector = "UcbSelector"
     kind: Literal["ucb"] = "ucb"
-
-    def build(self) -> UcbSelector:
-        """Selector with these settings."""
-        return UcbSelector(self)
 
 
 class UcbSelector(SlotSelector[SetBanditOptions]):
@@ -143,15 +137,12 @@ class UcbSelector(SlotSelector[SetBanditOptions]):
 class QuickInitUcbSettings(SetBanditOptions):
     """Bandit over all sets of clients, which begins with the results of groups of them."""
 
+    selector = "QuickInitUcbSelector"
     kind: Literal["quick-init-ucb"] = "quick-init-ucb"
     init: Init = "mean"
     """First estimate of a set: the mean of its members' rewards in the cold start, or their sum."""
     cold_start: Literal["persist", "reset"] = "persist"
     """First model of a group: that of the group before, or the initial one, in probes."""
-
-    def build(self) -> QuickInitUcbSelector:
-        """Selector with these settings."""
-        return QuickInitUcbSelector(self)
 
 
 class QuickInitUcbSelector(UcbSelector):

@@ -9,8 +9,6 @@ choose the five clients with i.i.d. data.
 The server must be told the clients. No probes, no state.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Annotated, ClassVar, Literal
 
@@ -21,16 +19,15 @@ from fleetsim.contracts import FleetView, IntArray, RoundView
 from fleetsim.errors import ScenarioError
 from fleetsim.schema.distinct import Distinct
 from fleetsim.schema.ranges import ClientId
-from fleetsim.selectors.configured_selector import ConfiguredSelector
+from fleetsim.selectors.configured_selector import ConfiguredSelector, SelectorKind
 from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.selectors.tie_breaking import available_in_order
-from fleetsim.settings import Settings
 
 ClientIds = Annotated[tuple[ClientId, ...], Field(min_length=1), Distinct()]
 """At least one client, none of them twice."""
 
 
-class FixedSettings(Settings):
+class FixedSettings(SelectorKind):
     """Always the same named clients, those of them that are available."""
 
     demands: ClassVar[Demands] = {
@@ -41,13 +38,10 @@ class FixedSettings(Settings):
         )
     }
 
+    selector = "FixedSelector"
     kind: Literal["fixed"] = "fixed"
     clients: ClientIds = Field(examples=[(0, 1, 2)])
     """Ids of the clients, most wanted first, none twice."""
-
-    def build(self) -> FixedSelector:
-        """Selector with these settings."""
-        return FixedSelector(self)
 
 
 def require_clients(clients: Iterable[int], num_clients: int, key: str) -> None:

@@ -20,12 +20,11 @@ from fleetsim import rng
 from fleetsim.contracts import BoolArray, FleetView, IntArray, RoundView, Selector
 from fleetsim.selectors.bandits.slots import SlotRounds, ends_slot
 from fleetsim.selectors.baselines.fixed import ClientIds, sets_of_clients
-from fleetsim.selectors.configured_selector import ConfiguredSelector
+from fleetsim.selectors.configured_selector import ConfiguredSelector, SelectorKind
 from fleetsim.selectors.demands import Demand, Demands
-from fleetsim.settings import Settings
 
 
-class RoundRobinSettings(Settings):
+class RoundRobinSettings(SelectorKind):
     """All clients in turn, in blocks of a random order or in given sets."""
 
     demands: ClassVar[Demands] = {

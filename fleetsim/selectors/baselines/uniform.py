@@ -25,13 +25,12 @@ from fleetsim.contracts import FleetView, FloatArray, IntArray, RoundView
 from fleetsim.selectors.bandits.slots import SlotRounds, slot_of
 from fleetsim.selectors.baselines.fixed import ClientIds, sets_of_clients
 from fleetsim.selectors.baselines.round_robin import sets_in_line, take_turn
-from fleetsim.selectors.configured_selector import ConfiguredSelector
+from fleetsim.selectors.configured_selector import ConfiguredSelector, SelectorKind
 from fleetsim.selectors.demands import DECLARED_SAMPLES, Demand, Demands
 from fleetsim.selectors.tie_breaking import best
-from fleetsim.settings import Settings
 
 
-class RandomSettings(Settings):
+class RandomSettings(SelectorKind):
     """Random clients: uniformly, or in proportion to their number of samples."""
 
     demands: ClassVar[Demands] = {

@@ -39,9 +39,9 @@ from fleetsim.selectors.baselines.uniform import random_clients
 from fleetsim.selectors.bp_ucb import belief_propagation, neighbour_graph
 from fleetsim.selectors.bp_ucb.belief_propagation import Potentials
 from fleetsim.selectors.bp_ucb.neighbour_graph import MUTUAL_NEAREST, GraphSettings
+from fleetsim.selectors.configured_selector import SelectorKind
 from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.selectors.tie_breaking import TieRule, best, tie_keys
-from fleetsim.settings import Settings
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -55,7 +55,7 @@ _BELIEFS = beside("potentials", "agreement", "pue")
 """Printed potentials do not depend on the state: all beliefs are one half, whatever is set."""
 
 
-class BpUcbSettings(Settings):
+class BpUcbSettings(SelectorKind):
     """Bandit over clients, which evaluate the model themselves and agree among neighbours."""
 
     acts_if = by_key(
@@ -74,6 +74,7 @@ class BpUcbSettings(Settings):
         )
     }
 
+    selector = "BpUcbSelector"
     kind: Literal["bp-ucb"] = "bp-ucb"
     mu: Weight = 0.01
     """Weight of the exploration."""
@@ -133,10 +134,6 @@ class BpUcbSettings(Settings):
             " does not promise that beliefs converge; they are taken as they are after"
             f" max_exchanges = {self.max_exchanges}, and damping: 0.5 helps where loops oscillate"
         )
-
-    def build(self) -> BpUcbSelector:
-        """Selector with these settings."""
-        return BpUcbSelector(self)
 
 
 def drawn_places_m(seed: int, num_clients: int, side_m: float) -> FloatArray:

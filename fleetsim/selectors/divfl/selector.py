@@ -8,8 +8,6 @@ updates and squared distances as in
 euphoria0-0/Active-Client-Selection-for-Communication-efficient-Federated-Learning@b7f98a2.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Annotated, ClassVar, Literal
 
@@ -30,16 +28,15 @@ from fleetsim.contracts import (
 )
 from fleetsim.schema.key_conditions import beside, by_key
 from fleetsim.selectors import probing
-from fleetsim.selectors.configured_selector import ConfiguredSelector, Stages
+from fleetsim.selectors.configured_selector import ConfiguredSelector, SelectorKind, Stages
 from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.selectors.divfl.equations import Metric, cluster_sizes, greedy, refreshed, sample_size
 from fleetsim.selectors.tie_breaking import TieRule, best, tie_keys
-from fleetsim.settings import Settings
 
 _UNKNOWN = "select/divfl/strangers"
 
 
-class DivFlSettings(Settings):
+class DivFlSettings(SelectorKind):
     """Diverse clients, whose gradients represent those of all."""
 
     acts_if = by_key(sample_fraction=beside("search", "stochastic"))
@@ -59,6 +56,7 @@ class DivFlSettings(Settings):
         )
     }
 
+    selector = "DivFlSelector"
     kind: Literal["divfl"] = "divfl"
     refresh: Literal["lazy", "ideal"] = "lazy"
     """Clients that compute their gradient anew in a round: those chosen, or all before the choice.
@@ -75,10 +73,6 @@ class DivFlSettings(Settings):
     """Weights of updates: the server's aggregator's, or the number of clients represented."""
     ties: TieRule = "lowest_id"
     """Order among equal candidates: by id, as in the authors' code, or random."""
-
-    def build(self) -> DivFlSelector:
-        """Selector with these settings."""
-        return DivFlSelector(self)
 
 
 class DivFlSelector(ConfiguredSelector[DivFlSettings]):

@@ -14,7 +14,7 @@ from fleetsim.contracts.recording import part_of
 from fleetsim.selectors.declared_state import DeclaredState
 from fleetsim.selectors.favor.equations import exploration_rate
 from fleetsim.selectors.favor.replay import Coordinates, Replay
-from fleetsim.selectors.favor.settings import FavorKeys
+from fleetsim.selectors.favor.settings import FavorSettings
 from fleetsim.selectors.learned_weights import require_finite
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class Agent(DeclaredState):
     state_fields = ("_num_rounds", "_num_steps", "num_episodes")
 
     def __init__(
-        self, settings: FavorKeys, num_clients: int, num_coordinates: int, *, seed: int
+        self, settings: FavorSettings, num_clients: int, num_coordinates: int, *, seed: int
     ) -> None:
         # torch is loaded here, so that the check of a scenario does not wait for it.
         from fleetsim.selectors.favor.network import QNetwork  # noqa: PLC0415

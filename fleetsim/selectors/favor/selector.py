@@ -8,8 +8,6 @@ deep Q-network. gamma = 0.999, Xi = 64, RMSprop, the replay memory of 10,000, th
 and the copy into the target network every 10 episodes are the fork's.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 
@@ -33,18 +31,10 @@ from fleetsim.selectors.demands import require_validation
 from fleetsim.selectors.favor.agent import Agent
 from fleetsim.selectors.favor.compression import Compression
 from fleetsim.selectors.favor.equations import choose, reward
-from fleetsim.selectors.favor.settings import NUMBER_BYTE, FavorKeys
+from fleetsim.selectors.favor.settings import NUMBER_BYTE, FavorSettings
 from fleetsim.selectors.learned_weights import require_arrays, weights_for
 from fleetsim.selectors.tie_breaking import tie_keys
 from fleetsim.units import BYTE_PER_GIB
-
-
-class FavorSettings(FavorKeys):
-    """The largest values of a deep Q-network, which sees the models of all clients."""
-
-    def build(self) -> FavorSelector:
-        """Selector with these settings."""
-        return FavorSelector(self)
 
 
 class FavorSelector(ConfiguredSelector[FavorSettings]):

@@ -6,10 +6,10 @@ from pydantic import Field
 
 from fleetsim.schema.key_conditions import ActsIf, by_key
 from fleetsim.schema.ranges import Gain, MemoryGib, NetworkRate, Rounds, Severity, Steps
+from fleetsim.selectors.configured_selector import SelectorKind
 from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.selectors.favor.equations import Scaling
 from fleetsim.selectors.tie_breaking import TieRule
-from fleetsim.settings import Settings
 
 NUMBER_BYTE = 4
 _LEARNS = ActsIf(
@@ -23,8 +23,8 @@ _CLIENT_BYTE = NUMBER_BYTE * (100 + 1) * 512
 """Bytes of the default network for each client."""
 
 
-class FavorKeys(Settings):
-    """Keys of Favor: network, learning, exploration."""
+class FavorSettings(SelectorKind):
+    """The largest values of a deep Q-network, which sees the models of all clients."""
 
     acts_if = by_key(
         **dict.fromkeys(
@@ -56,6 +56,7 @@ class FavorKeys(Settings):
 
     weights_are_for: ClassVar[Literal["these clients", "any clients"]] = "these clients"
 
+    selector = "fleetsim.selectors.favor.selector:FavorSelector"
     kind: Literal["favor"] = "favor"
     weights: str | None = None
     """Weight file by name or path; null: random weights."""

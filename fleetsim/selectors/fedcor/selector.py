@@ -10,8 +10,6 @@ docs/selectors.md has the score, the requests of warm-up and shadow rounds, and 
 Source: Tang et al., CVPR 2022, as in Yoruko-Tang/FedCor@d941083.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -29,15 +27,14 @@ from fleetsim.schema.key_conditions import beside, by_key
 from fleetsim.schema.ranges import Gain, PositiveFraction, Steps
 from fleetsim.selectors import probing
 from fleetsim.selectors.baselines.uniform import random_clients
-from fleetsim.selectors.configured_selector import ConfiguredSelector, Stages
+from fleetsim.selectors.configured_selector import ConfiguredSelector, SelectorKind, Stages
 from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.selectors.fedcor import correlation_fit
 from fleetsim.selectors.fedcor.equations import SumOver, annealed, choose, covariance
 from fleetsim.selectors.tie_breaking import TieRule, tie_keys
-from fleetsim.settings import Settings
 
 
-class FedCorSettings(Settings):
+class FedCorSettings(SelectorKind):
     """Clients whose losses correlate with those of all, by a Gaussian process."""
 
     acts_if = by_key(
@@ -54,6 +51,7 @@ class FedCorSettings(Settings):
         )
     }
 
+    selector = "FedCorSelector"
     kind: Literal["fedcor"] = "fedcor"
     warm_up_rounds: Steps = Field(default=15, examples=[2])
     """Rounds of uniform selection in which all clients evaluate the model (W)."""
@@ -84,10 +82,6 @@ class FedCorSettings(Settings):
     same if all clients are available."""
     ties: TieRule = "random"
     """Order among equal scores."""
-
-    def build(self) -> FedCorSelector:
-        """Selector with these settings."""
-        return FedCorSelector(self)
 
 
 class FedCorSelector(ConfiguredSelector[FedCorSettings]):

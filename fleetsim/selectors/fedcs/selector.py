@@ -8,8 +8,6 @@ Source: Nishio, Yonetani, ICC 2019 (arXiv 1804.08333), Protocol 1 and Algorithm 
 and C = 0.1 are from memory of its experiments with 1000 clients.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import ClassVar, Literal
 
@@ -22,18 +20,17 @@ from fleetsim.fleet.devices.compute import num_trained
 from fleetsim.schema.ranges import Clients, DelayS, DurationS, PositiveFraction
 from fleetsim.selectors import probing
 from fleetsim.selectors.baselines.uniform import random_clients
-from fleetsim.selectors.configured_selector import ConfiguredSelector, Stages
+from fleetsim.selectors.configured_selector import ConfiguredSelector, SelectorKind, Stages
 from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.selectors.fedcs.equations import num_asked, pack
 from fleetsim.selectors.tie_breaking import TieRule, tie_keys
-from fleetsim.settings import Settings
 from fleetsim.units import BIT_PER_BYTE
 
 _ANSWER_BYTE = 24
 """Speed and the two rates of the link."""
 
 
-class FedCSSettings(Settings):
+class FedCSSettings(SelectorKind):
     """As many clients as fit into a round, by the resources that they report."""
 
     demands: ClassVar[Demands] = {
@@ -44,6 +41,7 @@ class FedCSSettings(Settings):
         )
     }
 
+    selector = "FedCSSelector"
     kind: Literal["fedcs"] = "fedcs"
     round_s: DurationS = 180.0
     """Deadline T_round that the cohort is packed for."""
@@ -57,10 +55,6 @@ class FedCSSettings(Settings):
     """Part of T_round after the last upload (T_agg)."""
     ties: TieRule = "random"
     """Order among clients that prolong the round equally."""
-
-    def build(self) -> FedCSSelector:
-        """Selector with these settings."""
-        return FedCSSelector(self)
 
 
 class FedCSSelector(ConfiguredSelector[FedCSSettings]):

@@ -29,7 +29,7 @@ from fleetsim.contracts.recording import joined, part_of
 from fleetsim.selectors.fedgcs import network as networks
 from fleetsim.selectors.fedgcs.network import Network, Widths
 from fleetsim.selectors.fedgcs.records import ScoreScale, SelectionRecords
-from fleetsim.selectors.fedgcs.settings import FedGCSKeys
+from fleetsim.selectors.fedgcs.settings import FedGCSSettings
 from fleetsim.selectors.learned_weights import require_finite
 
 OnProgress = Callable[[int, int], None]
@@ -55,7 +55,7 @@ def fit(
     records: SelectionRecords,
     *,
     num_clients: int,
-    settings: FedGCSKeys,
+    settings: FedGCSSettings,
     seed: int,
     epochs: int = 200,
     index: int = 0,
@@ -114,7 +114,7 @@ class _Training:
         self,
         records: SelectionRecords,
         targets: FloatArray,
-        settings: FedGCSKeys,
+        settings: FedGCSSettings,
         most_epochs: int,
         seed: int,
         index: int,

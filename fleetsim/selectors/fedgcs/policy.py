@@ -12,7 +12,7 @@ import numpy as np
 from fleetsim.contracts import BoolArray, IntArray, State
 from fleetsim.errors import DataError
 from fleetsim.selectors.fedgcs.records import NO_RECORDS, ScoreScale, SelectionRecords
-from fleetsim.selectors.fedgcs.settings import FedGCSKeys
+from fleetsim.selectors.fedgcs.settings import FedGCSSettings
 from fleetsim.selectors.learned_weights import require_arrays
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Policy:
         self,
         is_candidate: BoolArray,
         wanted: int,
-        rules: FedGCSKeys,
+        rules: FedGCSSettings,
         generator: np.random.Generator,
     ) -> tuple[list[IntArray], Proposals] | None:
         """Return proposed sets of at most `wanted` candidates of a mask over the fleet [N].

@@ -25,7 +25,7 @@ import numpy as np
 from fleetsim.contracts import BoolArray, FloatArray, IntArray
 from fleetsim.selectors.fedgcs import network as networks
 from fleetsim.selectors.fedgcs.network import Encoded, Network
-from fleetsim.selectors.fedgcs.settings import FedGCSKeys
+from fleetsim.selectors.fedgcs.settings import FedGCSSettings
 
 _NUM_ORDERS = 10
 """Orders over which the estimate of a generated set is averaged."""
@@ -48,7 +48,7 @@ def propose(
     starts: Sequence[IntArray],
     is_allowed: BoolArray,
     wanted: int,
-    settings: FedGCSKeys,
+    settings: FedGCSSettings,
     generator: np.random.Generator,
 ) -> Proposals:
     """Return sets of at most `wanted` allowed tokens [V] that the ascent from selections leads to.
@@ -77,7 +77,7 @@ def propose(
 
 
 def ascend(
-    network: Network, encoded: Encoded, settings: FedGCSKeys
+    network: Network, encoded: Encoded, settings: FedGCSSettings
 ) -> tuple[list[Encoded], FloatArray]:
     """Return the representations after each step of (9), and the estimates [steps + 1, B].
 
@@ -101,7 +101,7 @@ def decode(
     encoded: Encoded,
     is_allowed: BoolArray,
     wanted: int,
-    settings: FedGCSKeys,
+    settings: FedGCSSettings,
 ) -> list[IntArray]:
     """Return the most likely sequence of distinct allowed tokens found for each representation."""
     most = min(wanted, int(is_allowed.sum()))

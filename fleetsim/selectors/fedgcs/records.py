@@ -18,7 +18,7 @@ from fleetsim import rng
 from fleetsim.contracts import BoolArray, FloatArray, IntArray, State
 from fleetsim.selectors.argument_checks import require_all, require_lengths
 from fleetsim.selectors.fedgcs.equations import scaled, scores
-from fleetsim.selectors.fedgcs.settings import FedGCSKeys
+from fleetsim.selectors.fedgcs.settings import FedGCSSettings
 
 _COLUMNS = ("performance", "latency_s", "energy_j")
 
@@ -167,7 +167,7 @@ class ScoreScale(NamedTuple):
     best_score: float
 
     @classmethod
-    def of(cls, records: SelectionRecords, rules: FedGCSKeys) -> ScoreScale:
+    def of(cls, records: SelectionRecords, rules: FedGCSSettings) -> ScoreScale:
         """Return the scale of a fit to these records, at least one.
 
         A budget that is not given is the median of the records, and at least the smallest positive
@@ -189,7 +189,7 @@ class ScoreScale(NamedTuple):
         values = scale.scores(records, rules)
         return scale._replace(worst_score=float(values.min()), best_score=float(values.max()))
 
-    def scores(self, records: SelectionRecords, rules: FedGCSKeys) -> FloatArray:
+    def scores(self, records: SelectionRecords, rules: FedGCSSettings) -> FloatArray:
         """Return (1) of each record [R], with the budgets of this scale and the rules' exponents.
 
         A score needs a performance of 0 or more. Scaled, that of a record that is worse than all of
@@ -208,7 +208,7 @@ class ScoreScale(NamedTuple):
             energy_exponent=rules.energy_exponent,
         )
 
-    def targets(self, records: SelectionRecords, rules: FedGCSKeys) -> FloatArray:
+    def targets(self, records: SelectionRecords, rules: FedGCSSettings) -> FloatArray:
         """Return the scores as the evaluator learns them; beyond [0, 1] outside of the fit [R]."""
         values = self.scores(records, rules)
         if rules.target == "min_max":

@@ -29,7 +29,7 @@ from fleetsim.selectors.configured_selector import ConfiguredSelector, known
 from fleetsim.selectors.demands import require_validation
 from fleetsim.selectors.fedgcs.policy import Policy, require_form
 from fleetsim.selectors.fedgcs.records import NO_RECORDS, ScoreScale, SelectionRecords
-from fleetsim.selectors.fedgcs.settings import FedGCSKeys
+from fleetsim.selectors.fedgcs.settings import FedGCSSettings
 from fleetsim.selectors.fedgcs.surrogate import surrogate_records
 from fleetsim.selectors.learned_weights import weights_for
 from fleetsim.selectors.probing import accuracy_of
@@ -40,14 +40,6 @@ if TYPE_CHECKING:
 
 
 _OF_THE_RUN = ("num_since_fit", "wanted", "accuracy")
-
-
-class FedGCSSettings(FedGCSKeys):
-    """Sets that networks generate, trained on scores of earlier selections."""
-
-    def build(self) -> FedGCSSelector:
-        """Selector with these settings."""
-        return FedGCSSelector(self)
 
 
 class FedGCSSelector(ConfiguredSelector[FedGCSSettings]):

@@ -9,16 +9,16 @@ from pydantic import Field
 
 from fleetsim.schema.key_conditions import beside, by_key
 from fleetsim.schema.ranges import DurationS, EnergyJ, Gain, NetworkRate, Rounds, Severity, Weight
+from fleetsim.selectors.configured_selector import SelectorKind
 from fleetsim.selectors.demands import Demand, Demands
-from fleetsim.settings import Settings
 
 Width = Annotated[int, Field(ge=1, le=4096)]
 Count = Annotated[int, Field(ge=1, le=10_000)]
 _COLLECTS = beside("records", "rounds")
 
 
-class FedGCSKeys(Settings):
-    """Keys of FedGCS: records, networks, ascent and generation."""
+class FedGCSSettings(SelectorKind):
+    """Sets that networks generate, trained on scores of earlier selections."""
 
     acts_if = by_key(
         performance=_COLLECTS,
@@ -46,6 +46,7 @@ class FedGCSKeys(Settings):
     weights_are_for: ClassVar[Literal["these clients", "any clients"]] = "these clients"
     """A token of the networks is a client."""
 
+    selector = "fleetsim.selectors.fedgcs.selector:FedGCSSelector"
     kind: Literal["fedgcs"] = "fedgcs"
     weights: str | None = None
     """Weight file of networks and records, by name or path; null: none."""

@@ -8,8 +8,6 @@ Source: Chen, Tavallaie, Hambali, Zandavi, Haddadi, Lane, Guo, Zomaya, arXiv 231
 (1) to (17), Algorithm 2. Its experiments: 10 of 50 clients, rho 0.5, theta 0.9, t_select 5.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Annotated, ClassVar, Literal
 
@@ -27,18 +25,17 @@ from fleetsim.contracts import (
 )
 from fleetsim.schema.ranges import Gain, PositiveFraction, Rounds
 from fleetsim.selectors import probing
-from fleetsim.selectors.configured_selector import ConfiguredSelector, Stages
+from fleetsim.selectors.configured_selector import ConfiguredSelector, SelectorKind, Stages
 from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.selectors.fedgra import equations
 from fleetsim.selectors.fedgra.equations import Mapping, Overflow, Reset, Weighting
 from fleetsim.selectors.tie_breaking import TieRule, available_in_order, tie_keys
-from fleetsim.settings import Settings
 
 _SCALAR_BYTE = 8
 _Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
 
 
-class FedGRASettings(Settings):
+class FedGRASettings(SelectorKind):
     """The best of four metrics at once, asked of all clients, with a turn for all."""
 
     demands: ClassVar[Demands] = {
@@ -50,6 +47,7 @@ class FedGRASettings(Settings):
         for place, what in (("server", "the model"), ("client", "the length of the update"))
     }
 
+    selector = "FedGRASelector"
     kind: Literal["fedgra"] = "fedgra"
     every_rounds: Rounds = 5
     """Rounds from one selection to the next, in which the same clients train (t_select)."""
@@ -74,10 +72,6 @@ class FedGRASettings(Settings):
     the client, which sends 32 byte; the grades are the same."""
     ties: TieRule = "random"
     """Order among equal fairness and grades."""
-
-    def build(self) -> FedGRASelector:
-        """Selector with these settings."""
-        return FedGRASelector(self)
 
 
 class FedGRASelector(ConfiguredSelector[FedGRASettings]):

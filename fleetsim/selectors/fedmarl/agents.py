@@ -22,7 +22,7 @@ from fleetsim.selectors.fedmarl.observations import (
     state_of,
     transitions_of,
 )
-from fleetsim.selectors.fedmarl.settings import FedMarlKeys
+from fleetsim.selectors.fedmarl.settings import FedMarlSettings
 from fleetsim.selectors.learned_weights import require_finite
 
 _ACTIONS = 2
@@ -67,7 +67,7 @@ def checked_network(arrays: State, hidden: int) -> dict[str, Floats32]:
 class Agents:
     """The network of all agents, with everything from which its training goes on."""
 
-    def __init__(self, network: dict[str, Floats32], settings: FedMarlKeys) -> None:
+    def __init__(self, network: dict[str, Floats32], settings: FedMarlSettings) -> None:
         self._settings = settings
         self._network = network
         self._target = network

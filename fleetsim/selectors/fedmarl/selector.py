@@ -7,8 +7,6 @@ candidates for 10 wanted.
 Source: Zhang, Lin, Zhang, AAAI 2022 (arXiv 2201.02932), by third-party notes.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -37,19 +35,11 @@ from fleetsim.selectors.fedmarl import equations
 from fleetsim.selectors.fedmarl.agents import Agents, checked_network, first_network
 from fleetsim.selectors.fedmarl.equations import Floats32
 from fleetsim.selectors.fedmarl.observations import NO_STATES, Transition, agent_states
-from fleetsim.selectors.fedmarl.settings import FedMarlKeys
+from fleetsim.selectors.fedmarl.settings import FedMarlSettings
 from fleetsim.selectors.tie_breaking import best, tie_keys
 
 _SCALAR_BYTE = 8
 _USUAL_ROUNDS = 50
-
-
-class FedMarlSettings(FedMarlKeys):
-    """Clients that agents let continue after an epoch; agents learn by reinforcement."""
-
-    def build(self) -> FedMarlSelector:
-        """Selector with these settings."""
-        return FedMarlSelector(self)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

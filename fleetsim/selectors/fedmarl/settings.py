@@ -6,15 +6,15 @@ from pydantic import Field
 
 from fleetsim.schema.key_conditions import beside, by_key
 from fleetsim.schema.ranges import Clients, NetworkRate, Rounds, Samples, Severity, Steps, Weight
+from fleetsim.selectors.configured_selector import SelectorKind
 from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.selectors.tie_breaking import TieRule
-from fleetsim.settings import Settings
 
 _LEARNS = beside("learning", True)
 
 
-class FedMarlKeys(Settings):
-    """Keys of FedMarl: candidates, network, reward, learning, exploration."""
+class FedMarlSettings(SelectorKind):
+    """Clients that agents let continue after an epoch; agents learn by reinforcement."""
 
     acts_if = by_key(
         **dict.fromkeys(
@@ -37,6 +37,7 @@ class FedMarlKeys(Settings):
     }
     weights_are_for: ClassVar[Literal["these clients", "any clients"]] = "any clients"
 
+    selector = "fleetsim.selectors.fedmarl.selector:FedMarlSelector"
     kind: Literal["fedmarl"] = "fedmarl"
     candidates: Clients | None = Field(default=None, examples=[3])
     """Clients that are probed; null: twice the cohort. Raised to those wanted if less."""

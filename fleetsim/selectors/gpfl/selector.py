@@ -13,8 +13,6 @@ by eta. Models come uncompressed or as the uplink leaves them.
 Source: Na, Liang, Yiu, arXiv 2403.17833, equations (1) to (8), Algorithm 1; no code was found.
 """
 
-from __future__ import annotations
-
 import math
 from typing import ClassVar, Literal
 
@@ -36,15 +34,14 @@ from fleetsim.contracts import (
 from fleetsim.errors import ScenarioError
 from fleetsim.schema.ranges import Samples, Weight
 from fleetsim.selectors import probing
-from fleetsim.selectors.configured_selector import ConfiguredSelector, Stages
+from fleetsim.selectors.configured_selector import ConfiguredSelector, SelectorKind, Stages
 from fleetsim.selectors.demands import Demand, Demands, require_validation
 from fleetsim.selectors.gpfl import equations
 from fleetsim.selectors.gpfl.equations import Adjustment, PlayCount, RewardMean
 from fleetsim.selectors.tie_breaking import TieRule, best, tie_keys
-from fleetsim.settings import Settings
 
 
-class GPFLSettings(Settings):
+class GPFLSettings(SelectorKind):
     """Updates that point along the global direction, with a bonus for clients rarely seen."""
 
     demands: ClassVar[Demands] = {
@@ -57,6 +54,7 @@ class GPFLSettings(Settings):
         )
     }
 
+    selector = "GPFLSelector"
     kind: Literal["gpfl"] = "gpfl"
     exploration: Weight = 1.0
     """Weight rho of the bonus, which grows with the rounds: alpha = rho t / T. The paper tries 0.5,
@@ -74,10 +72,6 @@ class GPFLSettings(Settings):
     """n of the bonus: the sum of all n_i, or the number of rounds and 1."""
     ties: TieRule = "random"
     """Order among equal scores."""
-
-    def build(self) -> GPFLSelector:
-        """Selector with these settings."""
-        return GPFLSelector(self)
 
 
 class GPFLSelector(ConfiguredSelector[GPFLSettings]):

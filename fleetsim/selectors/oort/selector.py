@@ -13,8 +13,6 @@ start and the rhythm of the pacer from SymbioticLab/Oort@05a3aa1. Over-commitmen
 is the server's setting, not Oort's.
 """
 
-from __future__ import annotations
-
 import math
 from functools import cache
 from importlib import resources
@@ -37,11 +35,10 @@ from fleetsim.counts import floor_product
 from fleetsim.schema.key_conditions import beside, beside_any, by_key
 from fleetsim.schema.ranges import DurationS, PositiveFraction, Rounds
 from fleetsim.selectors.baselines.uniform import draw
-from fleetsim.selectors.configured_selector import ConfiguredSelector
+from fleetsim.selectors.configured_selector import ConfiguredSelector, SelectorKind
 from fleetsim.selectors.demands import COHORT_LOSS, Demand, Demands
 from fleetsim.selectors.oort import equations
 from fleetsim.selectors.tie_breaking import best
-from fleetsim.settings import Settings
 
 _Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
 Profile = Literal["paper", "oort_repo", "fedscale", "plato"]
@@ -56,7 +53,7 @@ def profiles() -> dict[str, dict[str, Any]]:
     return known
 
 
-class OortOptions(Settings):
+class OortOptions(SelectorKind):
     """Settings of the choice, for all selectors that choose as Oort does."""
 
     acts_if = by_key(
@@ -135,6 +132,7 @@ class OortSettings(OortOptions):
         for name in get_args(Profile)
     }
 
+    selector = "OortSelector"
     kind: Literal["oort"] = "oort"
     profile: Profile = "paper"
     """Source of the values for settings that are not given."""
@@ -146,10 +144,6 @@ class OortSettings(OortOptions):
             return given
         profile = profiles().get(str(given.get("profile")))
         return given if profile is None else profile | given
-
-    def build(self) -> OortSelector:
-        """Selector with these settings."""
-        return OortSelector(self)
 
 
 class OortSelector(ConfiguredSelector[OortOptions]):

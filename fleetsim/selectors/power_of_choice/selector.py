@@ -27,13 +27,12 @@ from fleetsim.schema.key_conditions import beside, by_key
 from fleetsim.schema.ranges import Clients, Samples
 from fleetsim.selectors import probing
 from fleetsim.selectors.baselines.uniform import draw
-from fleetsim.selectors.configured_selector import ConfiguredSelector, Stages
+from fleetsim.selectors.configured_selector import ConfiguredSelector, SelectorKind, Stages
 from fleetsim.selectors.demands import COHORT_LOSS, PROBED_LOSS, Demand, Demands
 from fleetsim.selectors.tie_breaking import TieRule, best, tie_keys
-from fleetsim.settings import Settings
 
 
-class PowerOfChoiceSettings(Settings):
+class PowerOfChoiceSettings(SelectorKind):
     """The clients with the largest losses among d random candidates."""
 
     acts_if = by_key(batch=beside("variant", "cpow-d"), loss=beside("variant", "rpow-d"))

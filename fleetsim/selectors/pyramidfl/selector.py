@@ -7,8 +7,6 @@ Source: Li, Zeng, Zhang, Cao, MobiCom 2022, as in liecn/PyramidFL@527b73e (lo 0.
 0.5 in its experiments).
 """
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
@@ -45,6 +43,7 @@ class PyramidFlSettings(OortOptions):
         )
     }
 
+    selector = "PyramidFlSelector"
     kind: Literal["pyramidfl"] = "pyramidfl"
     lowest_dropout: _Dropout = 0.1
     """Share of its update that the most important client does not upload (lo)."""
@@ -62,10 +61,6 @@ class PyramidFlSettings(OortOptions):
                 f"highest_dropout {self.highest_dropout}; make it at most that"
             )
         return self
-
-    def build(self) -> PyramidFlSelector:
-        """Selector with these settings."""
-        return PyramidFlSelector(self)
 
 
 class PyramidFlSelector(ConfiguredSelector[PyramidFlSettings]):

@@ -8,8 +8,6 @@ Source: Huang, Lin, Wu, He, Li, Zomaya, IEEE TPDS 32(7), 2021 (arXiv 2011.01783)
 re-implementation, whose numbers are the defaults; its V are 5, 10, 20 and 50.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -26,19 +24,18 @@ from fleetsim.contracts import (
 from fleetsim.errors import ScenarioError
 from fleetsim.schema.ranges import Gain, Weight
 from fleetsim.selectors import probing
-from fleetsim.selectors.configured_selector import ConfiguredSelector, Stages
+from fleetsim.selectors.configured_selector import ConfiguredSelector, SelectorKind, Stages
 from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.selectors.rbcs_f import equations
 from fleetsim.selectors.rbcs_f.equations import NUM_FEATURES
 from fleetsim.selectors.tie_breaking import TieRule, tie_keys
-from fleetsim.settings import Settings
 from fleetsim.units import BIT_PER_BYTE
 
 _ANSWER_BYTE = 16
 """Free share of the processor and the rate up."""
 
 
-class RBCSFSettings(Settings):
+class RBCSFSettings(SelectorKind):
     """Short exchange times, learned per client, with a guaranteed share of rounds for all."""
 
     demands: ClassVar[Demands] = {
@@ -50,6 +47,7 @@ class RBCSFSettings(Settings):
         )
     }
 
+    selector = "RBCSFSelector"
     kind: Literal["rbcs-f"] = "rbcs-f"
     guaranteed_fraction: Annotated[float, Field(ge=0.0, le=1.0)] = 0.15
     """Least share of rounds in which each client shall be selected (beta); at most K / N."""
@@ -62,10 +60,6 @@ class RBCSFSettings(Settings):
     """Ridge lambda of the regression."""
     ties: TieRule = "random"
     """Order among equal queues."""
-
-    def build(self) -> RBCSFSelector:
-        """Selector with these settings."""
-        return RBCSFSelector(self)
 
 
 class RBCSFSelector(ConfiguredSelector[RBCSFSettings]):

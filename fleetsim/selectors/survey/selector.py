@@ -26,14 +26,13 @@ from fleetsim.contracts import (
 )
 from fleetsim.schema.key_conditions import beside, by_key
 from fleetsim.selectors import probing
-from fleetsim.selectors.configured_selector import ConfiguredSelector
+from fleetsim.selectors.configured_selector import ConfiguredSelector, SelectorKind
 from fleetsim.selectors.demands import COHORT_LOSS, Demand, Demands
 from fleetsim.selectors.survey import equations
 from fleetsim.selectors.tie_breaking import TieRule, best, tie_keys
-from fleetsim.settings import Settings
 
 
-class SurveySettings(Settings):
+class SurveySettings(SelectorKind):
     """Large losses times data, the same with a bonus for rare clients, or no repeats."""
 
     acts_if = by_key(

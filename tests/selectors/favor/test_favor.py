@@ -10,7 +10,8 @@ from fleetsim import rng
 from fleetsim.contracts import Evaluation, Outcome, Purpose
 from fleetsim.errors import ScenarioError
 from fleetsim.selectors.favor.compression import Compression
-from fleetsim.selectors.favor.selector import FavorSettings, memory_byte
+from fleetsim.selectors.favor.selector import memory_byte
+from fleetsim.selectors.favor.settings import FavorSettings
 from fleetsim.selectors.learned_weights import WeightFile
 from tests.selectors.rounds import MODEL, met, outcome_of, report_of, view_of
 

@@ -10,7 +10,7 @@ from fleetsim.contracts import Evaluation, Outcome
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.selectors.fedgcs.fitting import fit
 from fleetsim.selectors.fedgcs.records import SelectionRecords
-from fleetsim.selectors.fedgcs.selector import FedGCSSettings
+from fleetsim.selectors.fedgcs.settings import FedGCSSettings
 from fleetsim.selectors.learned_weights import WeightFile, read_weights
 from tests.selectors.fedgcs.networks import additive_records
 from tests.selectors.references.fedgcs import FedGcs
@@ -158,21 +158,6 @@ def test_repeats_can_be_avoided():
         assert proposals is not None
         is_new = [frozenset(tokens.tolist()) not in seen for tokens in proposals.sets]
         assert frozenset(chosen) not in seen or not any(is_new)
-
-
-def test_surrogates_are_made_of_what_clients_reported():
-    fleet, selector = ready(
-        records="surrogate", warm_up_rounds=4, surrogate_sets=20, accuracy=None, max_records=4
-    )
-    chosen = play(fleet, selector, 4)
-    state = selector.state()
-    asked = sorted({client for clients in chosen for client in clients})
-
-    assert state["utility"][asked].tolist() == [10.0 * client for client in asked]
-    assert state["duration_s"][asked].tolist() == [10.0 + client for client in asked]
-    assert state["energy_j"][asked].tolist() == [7.0] * len(asked)
-    assert len(records_of(selector)) == 20
-    assert play(fleet, selector, 3, first=5)
 
 
 def test_what_was_learned_goes_on_in_another_run():

@@ -13,7 +13,7 @@ from fleetsim.contracts import Cohort, Evaluation, Outcome, Purpose, Report
 from fleetsim.errors import FaultsError, ScenarioError
 from fleetsim.selectors.fedmarl.agents import Agents, first_network
 from fleetsim.selectors.fedmarl.observations import NO_STATES, Transition
-from fleetsim.selectors.fedmarl.selector import FedMarlSettings
+from fleetsim.selectors.fedmarl.settings import FedMarlSettings
 from fleetsim.selectors.learned_weights import ANY_CLIENTS, WeightFile
 from tests.selectors.references.networks import FedMarl
 from tests.selectors.references.referee import Refereed
