@@ -6,7 +6,7 @@ columns `timestamp` (s), the features, one `label:NAME` per label (0, 1 or nan) 
 used, and why the last fifth of each person's samples in time is for testing.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path, PurePosixPath
 from typing import ClassVar, Literal
@@ -21,6 +21,7 @@ from fleetsim.host import paths
 from fleetsim.learning.data.dataset import Dataset, standardise
 from fleetsim.learning.data.dataset_kind import DatasetKind
 from fleetsim.learning.data.formats.archives import opened_zip, zip_content
+from fleetsim.learning.data.formats.npz import read_npz
 from fleetsim.learning.data.published.fetch import named_folder, search_folders
 
 KIND = "extrasensory-har"
@@ -44,6 +45,7 @@ FEATURES = tuple(f"{sensor}:{name}" for sensor in ("raw_acc", "proc_gyro") for n
 """The 52 features, as in the files."""
 
 _COLUMNS = ("timestamp", *FEATURES, *(f"label:{name}" for name in CLASSES))
+_ARRAYS = ("x", "y", "user", "t", "feature_names", "class_names")
 
 
 class ExtraSensorySettings(DatasetKind):
@@ -53,8 +55,8 @@ class ExtraSensorySettings(DatasetKind):
 
     kind: Literal["extrasensory-har"] = "extrasensory-har"
     folder: str | None = None
-    """Folder with the published archive, or with its CSV files of some or all people; by default
-    `$FLEETSIM_DATA` and then the cache."""
+    """Folder with the published archive, with its CSV files of some or all people, or with one .npz
+    file of the same samples; by default `$FLEETSIM_DATA` and then the cache."""
 
     def load(self, *, seed: int, num_clients: int) -> Dataset:
         """Return all people with their last minutes as the test part, features standardised."""
@@ -103,22 +105,30 @@ def _home(folder: Path | None) -> Path:
     """Return the first folder that contains the set in one of its forms."""
     homes = search_folders(KIND, folder)
     for home in homes:
-        if paths.is_folder(home) and (paths.is_file(home / _ARCHIVE) or people_in(home)):
+        if paths.is_folder(home) and (
+            paths.is_file(home / _ARCHIVE) or people_in(home) or paths.matches(home, "*.npz")
+        ):
             return home
     searched = ", ".join(map(str, homes))
     raise DataError(
-        f"data set {KIND} not found: neither {_ARCHIVE} nor *{SUFFIXES[0]} is in "
+        f"data set {KIND} not found: neither {_ARCHIVE} nor *{SUFFIXES[0]} nor an .npz file is in "
         f"{searched}; get the first from http://extrasensory.ucsd.edu/data/primary_data_files/ and "
         "put it there"
     )
 
 
-def _minutes(home: Path) -> tuple[Minutes, list[str]]:
-    """Return all samples in a folder, and the name of each person by number, a UUID."""
-    parts, names = [], []
+def _minutes(home: Path) -> tuple[Minutes, Mapping[int, str]]:
+    """Return all samples in a folder, and the name of each person by number, such as a UUID."""
+    if not paths.is_file(home / _ARCHIVE) and not people_in(home):
+        arrays = paths.matches(home, "*.npz")
+        if len(arrays) > 1:
+            raise DataError(f"{home} has {arrays[0].name} and {arrays[1].name}; remove one")
+        minutes = read_arrays(arrays[0])
+        return minutes, {number: str(number) for number in np.unique(minutes.person).tolist()}
+    parts, names = [], {}
     for number, (name, place, content) in enumerate(_people(home)):
         parts.append(read_person(content, place, number))
-        names.append(name.partition(".")[0])
+        names[number] = name.partition(".")[0]
     if not parts:
         raise DataError(f"{home / _ARCHIVE}: holds no file that ends in {SUFFIXES[0]}; get it anew")
     columns = ([getattr(part, field.name) for part in parts] for field in fields(Minutes))
@@ -154,4 +164,33 @@ def read_person(content: bytes, place: str, person: int) -> Minutes:
         np.argmax(is_label[usable], axis=1).astype(np.int64),
         np.full(int(usable.sum()), person, np.int64),
         table[usable, 0],
+    )
+
+
+def read_arrays(path: Path) -> Minutes:
+    """Return the samples in an .npz file: `x` [n, 52], `y` [n], `user` [n], `t` [n].
+
+    `feature_names` [52] and `class_names` [6] in it must be `FEATURES` and `CLASSES`.
+    """
+    arrays = read_npz(path, _ARRAYS)
+    missing = [name for name in _ARRAYS if name not in arrays]
+    if missing:
+        raise DataError(f"{path}: lacks the arrays {', '.join(missing)}; write it anew")
+    for name, expected in (("feature_names", FEATURES), ("class_names", CLASSES)):
+        if arrays[name].tolist() != list(expected):
+            raise DataError(f"{path}: {name} are not ExtraSensory's, in their order")
+    x, y, user, t = (arrays[name] for name in ("x", "y", "user", "t"))
+    if x.ndim != 2 or x.shape[1] != len(FEATURES) or x.dtype.kind != "f":
+        raise DataError(f"{path}: x is {x.dtype} {x.shape}, expected floats [n, {len(FEATURES)}]")
+    for name, array, kinds in (("y", y, "iu"), ("user", user, "iu"), ("t", t, "iuf")):
+        if array.shape != (len(x),) or array.dtype.kind not in kinds:
+            raise DataError(
+                f"{path}: {name} is {array.dtype} {array.shape}, expected numbers [{len(x)}]"
+            )
+    if not np.isfinite(x).all() or not np.isfinite(t).all():
+        raise DataError(f"{path}: x or t holds numbers that are NaN or not finite; remove them")
+    if y.size and not 0 <= y.min() <= y.max() < len(CLASSES):
+        raise DataError(f"{path}: y holds labels outside 0..{len(CLASSES) - 1}")
+    return Minutes(
+        x.astype(np.float32), y.astype(np.int64), user.astype(np.int64), t.astype(np.float64)
     )

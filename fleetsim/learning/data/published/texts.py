@@ -16,11 +16,13 @@ is that of ml-explore/mlx-data; those of the files in it, and of its form with `
 alike by several public projects.
 """
 
+import hashlib
 import math
 import re
 import string
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 from xml.etree import ElementTree
 
@@ -34,7 +36,7 @@ from fleetsim.host import paths
 from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.data.dataset_kind import SETS, DatasetKind, RemoteSet
 from fleetsim.learning.data.formats.archives import read_zip
-from fleetsim.learning.data.published.fetch import find_files, named_folder
+from fleetsim.learning.data.published.fetch import find_files, named_folder, search_folders
 from fleetsim.learning.data.tokens import check_memory, most_frequent, spread, windows
 from fleetsim.schema.ranges import Samples
 from fleetsim.settings import Settings
@@ -45,6 +47,8 @@ ALPHABET += string.ascii_lowercase + "}"
 order; any other becomes a space. The plays have a single other one, a dollar sign."""
 
 _NAME = "shakespeare"
+ARCHIVE = "shakespeare-moby-xml.zip"
+_MAX_PLAY_BYTE = 2_000_000
 _TEST_FRACTION = 0.2
 
 
@@ -79,8 +83,9 @@ class ShakespeareSettings(DatasetKind):
 
     kind: Literal["shakespeare"] = "shakespeare"
     folder: str | None = None
-    """Folder with the 37 XML files of the plays; by default `$FLEETSIM_DATA` and then the cache
-    that `fleetsim data fetch shakespeare` fills."""
+    """Folder with the 37 XML files of the plays, or with a zip archive of them by the name
+    `shakespeare-moby-xml.zip`; by default `$FLEETSIM_DATA` and then the cache that
+    `fleetsim data fetch shakespeare` fills."""
     context: Annotated[int, Ge(1), Le(1000)] = 80
     """Characters of a sample."""
     stride: Annotated[int, Ge(1), Le(1000)] = 80
@@ -101,9 +106,7 @@ class ShakespeareSettings(DatasetKind):
         codes[[ord(character) for character in ALPHABET]] = np.arange(len(ALPHABET))
         train: list[IntArray] = []
         test: list[IntArray] = []
-        files = find_files(self.published[0], named_folder(self.folder))
-        plays = {name: paths.read(path) for name, path in files.items()}
-        for lines in roles(plays).values():
+        for lines in roles(_plays(self.published[0], named_folder(self.folder))).values():
             if sum(map(len, lines)) < self.min_characters:
                 continue
             num_train = len(lines) - math.ceil(_TEST_FRACTION * len(lines))
@@ -164,6 +167,28 @@ def _encoded(lines: list[str], codes: IntArray) -> IntArray:
     points = np.frombuffer("".join(lines).encode("utf-32-le"), dtype="<u4")
     encoded: IntArray = codes[points]
     return encoded
+
+
+def _plays(known: RemoteSet, folder: Path | None) -> dict[str, bytes]:
+    """Return the verified XML of all plays by the name of their file, in the set's order."""
+    for home in search_folders(_NAME, folder):
+        if paths.is_file(home / ARCHIVE):
+            return _verified(home / ARCHIVE, known)
+    files = find_files(known, folder)
+    return {name: paths.read(path) for name, path in files.items()}
+
+
+def _verified(archive: Path, known: RemoteSet) -> dict[str, bytes]:
+    """Return the plays in an archive, each verified by its published checksum."""
+    contents = read_zip(archive, [file.name for file in known.files], max_byte=_MAX_PLAY_BYTE)
+    for file in known.files:
+        actual = hashlib.sha256(contents[file.name]).hexdigest()
+        if actual != file.sha256:
+            raise DataError(
+                f"{archive}: {file.name} is not the published file: expected SHA-256 {file.sha256},"
+                f" found {actual}; remove the archive and run `fleetsim data fetch {_NAME}`"
+            )
+    return {file.name: contents[file.name] for file in known.files}
 
 
 _WIKITEXT_ARCHIVE = "wikitext-2-raw-v1.zip"

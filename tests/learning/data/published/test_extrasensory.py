@@ -13,6 +13,7 @@ from fleetsim.learning.data.published.extrasensory import (
     CLASSES,
     FEATURES,
     ExtraSensorySettings,
+    read_arrays,
     read_person,
 )
 from tests.learning.data.stand_ins import placed, zipped
@@ -46,6 +47,21 @@ def week(count: int, first: float = 0.0) -> bytes:
     """Minutes 0, 1, ..: features `first`, `first` + 1, .., sitting and walking in turn."""
     activities = ("SITTING", "FIX_walking")
     return csv(*(row(60 * n, activities[n % 2], value=first + n) for n in range(count)))
+
+
+def arrays(path: Path, **changes: NDArray[Any]) -> Path:
+    """Ten samples of two people as arrays."""
+    fine: dict[str, NDArray[Any]] = {
+        "x": np.zeros((10, 52), np.float32),
+        "y": np.arange(10, dtype=np.uint8) % 6,
+        "user": np.repeat([3, 1], 5).astype(np.uint8),
+        "t": np.arange(10),
+        "feature_names": np.array(FEATURES),
+        "class_names": np.array(CLASSES),
+    }
+    kept = {name: array for name, array in (fine | changes).items() if array.size}
+    np.savez(path, allow_pickle=False, **kept)
+    return path
 
 
 def load(folder: Path | None) -> Dataset:
@@ -155,3 +171,46 @@ def test_a_set_that_is_not_there_is_told_with_the_hint(tmp_path, monkeypatch):
 
     with pytest.raises(DataError, match=rf"{ARCHIVE} .* {places}, .*; get"):
         load(None)
+
+
+def test_arrays_are_assigned_to_their_users(tmp_path: Path) -> None:
+    arrays(tmp_path / "a.npz")
+
+    data = load(tmp_path)
+
+    assert np.asarray(data.owner).tolist() == [0] * 4 + [1] * 4
+    assert data.train_labels.tolist() == [5, 0, 1, 2, 0, 1, 2, 3]  # user 1 before user 3
+    assert data.test_labels.tolist() == [3, 4]
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "message"),
+    [
+        ("user", np.zeros(0), "lacks the arrays user; write it anew"),
+        ("feature_names", np.array(FEATURES[::-1]), "feature_names are not ExtraSensory's"),
+        ("class_names", np.array(CLASSES[:5]), "class_names are not ExtraSensory's"),
+        ("x", np.zeros((10, 51)), r"x is float64 \(10, 51\), expected floats \[n, 52\]"),
+        ("x", np.full((10, 52), np.nan), "x or t holds numbers that are NaN"),
+        ("y", np.full(10, 6), r"y holds labels outside 0\.\.5"),
+        ("t", np.array(["now"] * 10), r"t is <U3 \(10,\), expected numbers"),
+    ],
+)
+def test_arrays_of_another_form_are_told(tmp_path, name, array, message):
+    path = arrays(tmp_path / "a.npz", **{name: array})
+
+    with pytest.raises(DataError, match=rf"a\.npz: {message}"):
+        read_arrays(path)
+
+
+def test_the_real_minutes_are_learnable_and_imbalanced(real_data):
+    data = load(real_data("extrasensory-har"))
+
+    assert data.owner is not None
+    assert data.owner.max() + 1 == 26
+    assert len(data.train_labels) + len(data.test_labels) == 95_478
+    assert np.abs(np.asarray(data.train_inputs).mean(axis=0)).max() < 1e-4
+    assert np.abs(np.asarray(data.train_inputs).std(axis=0) - 1).max() < 1e-3
+    # Six of seven minutes are spent lying or sitting; running is rarer than one in 300.
+    shares = np.bincount(data.train_labels) / len(data.train_labels)
+    assert shares[:2].sum() > 0.75
+    assert shares[4] < 1 / 300
