@@ -1,17 +1,13 @@
-"""Runs of studies of other platforms or versions, and plug-ins that travel again."""
+"""Runs of studies that began on other platforms or with other versions."""
 
-import importlib
-import sys
 from pathlib import Path
 
 import pytest
 
-from fleetsim.errors import ScenarioError
 from fleetsim.record.manifest import PlatformRecord, read_manifest, write_manifest
 from fleetsim.record.saved_run import open_run
 from fleetsim.simulate import run
-from fleetsim.studies import run_order
-from fleetsim.studies.run_order import PluginSource, carry_out, order_of
+from fleetsim.studies.run_order import carry_out, order_of
 from fleetsim.studies.run_store import RunStore
 from fleetsim.studies.study_setup import mixtures
 from tests.studies.small_studies import executed, loaded
@@ -93,19 +89,3 @@ def test_a_mixed_study_says_what_differs_and_how_many_runs_have_it(study, tmp_pa
     assert f"numpy (1.0, {numpy})" in platforms or f"numpy ({numpy}, 1.0)" in platforms
     assert "2 versions of fleetsim" in versions
     assert "0.0.1: 1" in versions
-
-
-def test_a_plug_in_that_travels_again_with_another_source_is_replaced(monkeypatch):
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    for number in (1, 2):
-        run_order.place_plugin(PluginSource("travelled:Mine", f"NUMBER = {number}\n"))
-
-        result = importlib.import_module("travelled").NUMBER
-        assert result == number
-    del sys.modules["travelled"]
-
-
-def test_a_plug_in_of_the_name_of_an_installed_module_is_refused():
-    with pytest.raises(ScenarioError, match="on this machine is another module; rename your own"):
-        run_order.place_plugin(PluginSource("simpy:Mine", "NUMBER = 1\n"))
