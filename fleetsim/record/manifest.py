@@ -146,6 +146,33 @@ class ResultsCacheRecord(Settings):
         )
 
 
+class ClusterRecord(Settings):
+    """Use of a Dask cluster by the process that completed the run."""
+
+    hosts: Annotated[int, Field(ge=1)]
+    """Hosts of the workers at the end."""
+    workers: Annotated[int, Field(ge=1)]
+    """Workers at the end."""
+    data_byte: Annotated[int, Field(ge=0)]
+    """Bytes of samples and network that were sent before the first round, to all workers."""
+    rounds: Annotated[int, Field(ge=0)]
+    """Rounds with training."""
+    sent_byte: Annotated[int, Field(ge=0)]
+    """Bytes that were sent since then: models and jobs."""
+    received_byte: Annotated[int, Field(ge=0)]
+    """Bytes of results."""
+
+    @property
+    def text(self) -> str:
+        """Line that says who trained, and what travelled."""
+        rounds = max(self.rounds, 1)
+        return (
+            f"dask: workers {self.workers}, hosts {self.hosts}; {self.data_byte / 1e6:.3f} MB of"
+            f" samples and network sent once, {self.sent_byte / rounds / 1e6:.3f} MB sent and"
+            f" {self.received_byte / rounds / 1e6:.3f} MB received a round"
+        )
+
+
 class Manifest(Settings):
     """Content of `manifest.json`; docs/outputs.md defines every key."""
 
@@ -218,6 +245,8 @@ class Manifest(Settings):
     """Failures of the whole run, the most severe first; none while it runs."""
     results_cache: ResultsCacheRecord | None = None
     """Use of a results cache; null without one, unless the run is done, and if it is older."""
+    cluster: ClusterRecord | None = None
+    """Use of a Dask cluster; null without one, unless the run is done, and if it is older."""
     content_sha256: Hash | None = None
     """SHA-256 of all other keys as JSON, sorted and without spaces, in the file; null if the run is
     older."""

@@ -1,6 +1,9 @@
 """The run of a scenario into a folder."""
 
+from __future__ import annotations
+
 from functools import partial
+from typing import TYPE_CHECKING
 
 from fleetsim.contracts import Trainer, Work, WorkKind
 from fleetsim.engine.servers.buffered import BufferedServer
@@ -16,12 +19,13 @@ from fleetsim.host.turns import Environment, turn
 from fleetsim.learning.aggregation.uploads import CompressedUplink, refusal_reasons
 from fleetsim.learning.global_generators import GlobalGenerators
 from fleetsim.learning.torch_settings import TorchSettings
-from fleetsim.record.manifest import PlatformRecord, ResultsCacheRecord
+from fleetsim.record.manifest import ClusterRecord, PlatformRecord, ResultsCacheRecord
 from fleetsim.record.recorder import RunRecorder
 from fleetsim.record.saved_run import Run, open_run
 from fleetsim.run_settings import RunSettings, taking
 from fleetsim.scenario import BufferedServerSettings, Scenario, transformer_warning
 from fleetsim.simulate import built_parts
+from fleetsim.simulate.cluster_training import trained_by, with_workers
 from fleetsim.simulate.recorded_run import held_folder, restoring, run_recorded
 from fleetsim.simulate.run_manifest import manifest_of, tracked_run
 from fleetsim.simulate.shortest_tasks import unmet_deadline
@@ -29,6 +33,9 @@ from fleetsim.trackers.following import Following
 from fleetsim.training.preparation import prepare_task
 from fleetsim.training.trainers import DataTrainer
 from fleetsim.user.parts.trackers import trackers_among
+
+if TYPE_CHECKING:
+    from fleetsim.training.dask_pool import DaskWorkers
 
 
 @terminable()
@@ -49,6 +56,12 @@ def run(scenario: Scenario, settings: RunSettings) -> Run:
     """
     if settings.selector is not None:
         scenario = scenario.with_selector(settings.selector)
+    with trained_by(scenario, settings) as cluster:
+        return _run(scenario, settings, cluster)
+
+
+def _run(scenario: Scenario, settings: RunSettings, cluster: DaskWorkers | None) -> Run:
+    """Run a scenario whose jobs the workers of a cluster compute, or processes of this host."""
     chosen = built_parts.build_selector(scenario, train=settings.train)
     followers = [*settings.trackers, *trackers_among(scenario.plugins)]
     accountant = built_parts.build_accountant(scenario, train=settings.train)
@@ -61,6 +74,7 @@ def run(scenario: Scenario, settings: RunSettings) -> Run:
         results_cache=None
         if settings.results_cache is None
         else paths.local(settings.results_cache),
+        cluster=cluster,
     )
     platform = PlatformRecord.of(prepared.platform, prepared.forms)
     # Like the selector, before the folder is created: a plug-in may refuse to be made.
@@ -132,7 +146,7 @@ def run(scenario: Scenario, settings: RunSettings) -> Run:
             energy=scenario.energy,
             seed=scenario.seed,
             clients_hash=scenario.clients_hash,
-            on_progress=settings.on_progress,
+            on_progress=with_workers(settings.on_progress, cluster),
         )
         server: Server
         with restoring(folder, state):
@@ -150,8 +164,10 @@ def run(scenario: Scenario, settings: RunSettings) -> Run:
             folder,
             manifest,
             selector=scenario.server.selector.kind,
-            at_end=partial(_cache_record, prepared.trainer),
+            at_end=partial(_use_records, prepared.trainer, cluster),
         )
+        if done.manifest.cluster is not None:
+            on_note(done.manifest.cluster.text)
         if (cache := done.manifest.results_cache) is not None:
             on_note(cache.text)
         elif settings.results_cache is not None and settings.train:
@@ -159,7 +175,13 @@ def run(scenario: Scenario, settings: RunSettings) -> Run:
         return done
 
 
-def _cache_record(trainer: Trainer) -> dict[str, object]:
-    """Return the use of the results cache for the manifest, if there is one."""
-    use = trainer.use_of_store if isinstance(trainer, DataTrainer) else None
-    return {} if use is None else {"results_cache": ResultsCacheRecord.model_validate(use)}
+def _use_records(trainer: Trainer, cluster: DaskWorkers | None) -> dict[str, object]:
+    """Return the use of the results cache and of the cluster for the manifest, if there are any."""
+    records: dict[str, object] = {}
+    if not isinstance(trainer, DataTrainer):
+        return records
+    if trainer.use_of_store is not None:
+        records["results_cache"] = ResultsCacheRecord.model_validate(trainer.use_of_store)
+    if cluster is not None:
+        records["cluster"] = ClusterRecord.model_validate(cluster.use(trainer.num_rounds))
+    return records

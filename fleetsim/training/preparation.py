@@ -1,8 +1,11 @@
 """Preparation of a scenario's learning task: data, partition, model and trainer."""
 
+from __future__ import annotations
+
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from torch import nn
@@ -32,6 +35,9 @@ from fleetsim.training.trainer_choice import (
 )
 from fleetsim.training.trainers import DataTrainer, NullTrainer
 
+if TYPE_CHECKING:
+    from fleetsim.training.dask_pool import DaskWorkers
+
 
 def prepare_task(
     request: TaskRequest,
@@ -41,12 +47,14 @@ def prepare_task(
     workers: int | None,
     prefetched: Prefetch | None = None,
     results_cache: Path | None = None,
+    cluster: DaskWorkers | None = None,
 ) -> PreparedTask:
     """Load and split the data, build the model and choose the trainer.
 
     Without `train`, results have no loss and no accuracy. `workers` processes train, this one
     included; None: one for every core. `prefetched` is the task's data set if reading has begun.
-    `results_cache` is a folder of results of training, in which known ones are found.
+    `results_cache` is a folder of results of training, in which known ones are found. The workers
+    of a `cluster` train in the place of processes.
 
     Raises:
         ScenarioError: the task cannot be prepared from these settings, or not on this machine.
@@ -105,7 +113,8 @@ def prepare_task(
         of_kind = kernel_class(chosen, is_accessed=is_accessed)
         if algorithm is not None:
             of_kind, options["algorithm"] = UserTrainingKernel, algorithm
-        kernel = of_kind(
+        build = partial(
+            of_kind,
             module,
             samples.data,
             local_settings=task.local,
@@ -113,6 +122,16 @@ def prepare_task(
             torch_device=torch_device,
             **options,
         )
+        pool = None
+        if cluster is None:
+            kernel = build()
+        else:
+            if is_accessed:
+                raise ScenarioError(
+                    "--dask: the data set makes its samples at each access, from files of this"
+                    " machine; leave --dask or transform_each_access out"
+                )
+            kernel, pool = cluster.kernel_and_pool(build)
         forms = kernel.forms()
         store = None
         if results_cache is not None and not _is_users_code(task) and not is_accessed:
@@ -136,7 +155,7 @@ def prepare_task(
                     }
                 ),
             )
-        trainer = DataTrainer(kernel, workers=workers, store=store)
+        trainer = DataTrainer(kernel, workers=workers, store=store, pool=pool)
     return PreparedTask(
         num_samples=samples.num_samples,
         num_evaluated=samples.num_evaluated,

@@ -8,8 +8,9 @@ changes anything but the time.
 import operator
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +49,25 @@ class _Begun:
     """Jobs by index of every chunk."""
 
 
+class JobPool(Protocol):
+    """Processes that compute jobs and evaluations: of this host, or of a cluster."""
+
+    @property
+    def origins(self) -> Counter[str]:
+        """Chunks by the origin of their results, with a store."""
+
+    def begin(self, jobs: Sequence[Job]) -> None:
+        """Begin jobs that `compute` will be called with next."""
+
+    def compute(self, jobs: Sequence[Job]) -> list[JobResult]:
+        """Return the results of jobs, in their order; ValueError: other jobs were begun."""
+
+    def evaluate(
+        self, parameters: Parameters, server_set: ServerSet
+    ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+        """Return losses and hits [n] of a model [P] on samples of the server."""
+
+
 class Pool:
     """Processes that compute chunks of jobs: this one and its helpers.
 
@@ -59,7 +79,6 @@ class Pool:
         if workers < 1:
             raise ValueError(f"workers must be at least 1, got {workers}")
         self._kernel = kernel
-        self._sizes: list[int] = kernel.num_samples.tolist()  # Python numbers: read one at a time
         self._workers = workers
         self._store = store
         self._helpers = Helpers(kernel, store)
@@ -73,9 +92,10 @@ class Pool:
             return
         chunks = self._kernel.chunks(jobs)
         of_chunks = [[jobs[i] for i in chunk] for chunk in chunks]
-        loads = list(map(self._load, of_chunks))
-        own, shared = _assign(loads, self._workers), []
-        if len(own) > 1 and _num_byte(jobs) <= max(_MOST_SHARED_BYTE, 2 * jobs[0].base.nbytes):
+        loads = loads_of(self._kernel, of_chunks)
+        own, shared = assigned(loads, self._workers), []
+        num_byte = sum(array.nbytes for array in arrays_of(jobs).values())
+        if len(own) > 1 and num_byte <= max(_MOST_SHARED_BYTE, 2 * jobs[0].base.nbytes):
             # Each begins with the heaviest of its share; who gets free first takes the next.
             rest = sorted((c for share in own for c in share[1:]), key=lambda c: -loads[c])
             shared = rest[-MOST_SHARED:]
@@ -111,30 +131,14 @@ class Pool:
     ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
         """Return losses and hits [n] of a model [P] on samples of the server."""
         num_samples = self._kernel.num_server_samples(server_set)
-        num_chunks = -(-num_samples // CHUNK)
-        calls = []
-        for share in np.array_split(np.arange(num_chunks), min(self._workers, num_chunks)):
-            stop = min(num_samples, (int(share[-1]) + 1) * CHUNK)
-            call = (parameters, server_set, int(share[0]) * CHUNK, stop)
-            calls.append(Calls("evaluate", [call], []))
+        calls = [
+            Calls("evaluate", [(parameters, server_set, *samples)], [])
+            for samples in ranges_of(num_samples, self._workers)
+        ]
         self._request(calls[1:])
         answers = self._helpers.answers(calls[0], len(calls) - 1)
         losses, hits = zip(*(one for answer in answers for one in answer.results), strict=True)
         return np.concatenate(losses), np.concatenate(hits)
-
-    def _load(self, jobs: Sequence[Job]) -> int:
-        """Return the work of a chunk, in samples of forward passes."""
-        sizes, load = self._sizes, 0
-        for job in jobs:
-            if job.work.kind is not WorkKind.TRAIN:
-                load += self._kernel.num_samples_of(job)
-                continue
-            whole = _TRAIN_PASSES * job.work.epochs * sizes[job.client]
-            if job.most_steps is not None:
-                num_steps = self._kernel.num_steps
-                whole = whole * num_steps(job) // num_steps(job._replace(most_steps=None))
-            load += whole
-        return load
 
     def _request(self, calls: Sequence[Calls]) -> None:
         if self._begun is not None:
@@ -142,17 +146,39 @@ class Pool:
         self._helpers.request(calls)
 
 
-def _num_byte(jobs: Sequence[Job]) -> int:
-    """Return the bytes of all arrays of jobs, each once."""
-    arrays = {
+def loads_of(kernel: Kernel, chunks: Sequence[Sequence[Job]]) -> list[int]:
+    """Return the work of each chunk, in samples of forward passes."""
+
+    def load_of(job: Job) -> int:
+        if job.work.kind is not WorkKind.TRAIN:
+            return kernel.num_samples_of(job)
+        whole = _TRAIN_PASSES * job.work.epochs * int(kernel.num_samples[job.client])
+        if job.most_steps is None:
+            return whole
+        return whole * kernel.num_steps(job) // kernel.num_steps(job._replace(most_steps=None))
+
+    return [sum(map(load_of, jobs)) for jobs in chunks]
+
+
+def ranges_of(num_samples: int, num_processes: int) -> list[tuple[int, int]]:
+    """Return first and last + 1 of the server's samples that each process evaluates on."""
+    num_chunks = -(-num_samples // CHUNK)
+    shares = np.array_split(np.arange(num_chunks), min(num_processes, num_chunks))
+    return [
+        (int(share[0]) * CHUNK, min(num_samples, (int(share[-1]) + 1) * CHUNK)) for share in shares
+    ]
+
+
+def arrays_of(jobs: Iterable[Job]) -> dict[int, NDArray[Any]]:
+    """Return all arrays of jobs by their identity, each once."""
+    return {
         id(array): array
         for job in jobs
         for array in (job.base, *(job.state or {}).values(), *(job.received or {}).values())
     }
-    return sum(array.nbytes for array in arrays.values())
 
 
-def _assign(loads: Sequence[int], num_processes: int) -> list[list[int]]:
+def assigned(loads: Sequence[int], num_processes: int) -> list[list[int]]:
     """Assign chunks, by index, to processes: heaviest first, each to the least loaded process.
 
     The first share is that of this process, the lightest, as it has other work, too. No share is
