@@ -154,22 +154,19 @@ class ClusterRecord(Settings):
     workers: Annotated[int, Field(ge=1)]
     """Workers at the end."""
     data_byte: Annotated[int, Field(ge=0)]
-    """Bytes of samples and network that were sent before the first round, to all workers."""
-    rounds: Annotated[int, Field(ge=0)]
-    """Rounds with training."""
-    sent_byte: Annotated[int, Field(ge=0)]
-    """Bytes that were sent since then: models and jobs."""
-    received_byte: Annotated[int, Field(ge=0)]
-    """Bytes of results."""
+    """Bytes of samples and network that were sent, once to each worker."""
+    round_sent_byte: Annotated[int, Field(ge=0)]
+    """Mean bytes of models and jobs that were sent in a round with training."""
+    round_received_byte: Annotated[int, Field(ge=0)]
+    """Mean bytes of results."""
 
     @property
     def text(self) -> str:
         """Line that says who trained, and what travelled."""
-        rounds = max(self.rounds, 1)
         return (
-            f"dask: workers {self.workers}, hosts {self.hosts}; {self.data_byte / 1e6:.3f} MB of"
-            f" samples and network sent once, {self.sent_byte / rounds / 1e6:.3f} MB sent and"
-            f" {self.received_byte / rounds / 1e6:.3f} MB received a round"
+            f"dask: workers {self.workers}, hosts {self.hosts}; samples and network"
+            f" {self.data_byte:,} byte, in a round {self.round_sent_byte:,} byte sent and"
+            f" {self.round_received_byte:,} received"
         )
 
 

@@ -1,19 +1,21 @@
 """The run of a scenario into a folder."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
-from fleetsim.contracts import Trainer, Work, WorkKind
+from fleetsim.contracts import Progress, Trainer, Work, WorkKind
 from fleetsim.engine.servers.buffered import BufferedServer
 from fleetsim.engine.servers.global_model import Learning
 from fleetsim.engine.servers.parts import Parts
 from fleetsim.engine.servers.server import Server
 from fleetsim.engine.servers.synchronous import SynchronousServer
+from fleetsim.errors import ScenarioError
 from fleetsim.fleet.population import build_fleet
 from fleetsim.host import paths
 from fleetsim.host.numerics import OneBlasThread
+from fleetsim.host.plugin_sources import source_of
 from fleetsim.host.termination import terminable
 from fleetsim.host.turns import Environment, turn
 from fleetsim.learning.aggregation.uploads import CompressedUplink, refusal_reasons
@@ -25,17 +27,14 @@ from fleetsim.record.saved_run import Run, open_run
 from fleetsim.run_settings import RunSettings, taking
 from fleetsim.scenario import BufferedServerSettings, Scenario, transformer_warning
 from fleetsim.simulate import built_parts
-from fleetsim.simulate.cluster_training import trained_by, with_workers
 from fleetsim.simulate.recorded_run import held_folder, restoring, run_recorded
 from fleetsim.simulate.run_manifest import manifest_of, tracked_run
 from fleetsim.simulate.shortest_tasks import unmet_deadline
 from fleetsim.trackers.following import Following
+from fleetsim.training.dask_pool import DaskWorkers, connected
 from fleetsim.training.preparation import prepare_task
 from fleetsim.training.trainers import DataTrainer
 from fleetsim.user.parts.trackers import trackers_among
-
-if TYPE_CHECKING:
-    from fleetsim.training.dask_pool import DaskWorkers
 
 
 @terminable()
@@ -56,8 +55,31 @@ def run(scenario: Scenario, settings: RunSettings) -> Run:
     """
     if settings.selector is not None:
         scenario = scenario.with_selector(settings.selector)
-    with trained_by(scenario, settings) as cluster:
+    with _cluster(scenario, settings) as cluster:
         return _run(scenario, settings, cluster)
+
+
+@contextmanager
+def _cluster(scenario: Scenario, settings: RunSettings) -> Iterator[DaskWorkers | None]:
+    """Yield the workers that train within the block; None: processes of this host do."""
+    address = settings.dask
+    if address is None:
+        yield None
+        return
+    others = {
+        "--no-train leaves nothing to its workers": not settings.train,
+        "--workers counts processes of this machine": settings.workers is not None,
+        "--torch-device is that of this machine": settings.torch_device != "cpu",
+        "--results-cache is a folder of this machine": settings.results_cache is not None,
+    }
+    for reason, is_other in others.items():
+        if is_other:
+            raise ScenarioError(f"--dask {address}: {reason}; leave one of both out")
+    names = [f"{plugin.kind.name}={plugin.name}" for plugin in scenario.plugins]
+    # What a script defines itself has no module, and travels with its code.
+    sources = tuple(source_of(name) for name in names if "=__main__:" not in name)
+    with connected(address, sources, settings.on_note or (lambda line: None)) as workers:
+        yield workers
 
 
 def _run(scenario: Scenario, settings: RunSettings, cluster: DaskWorkers | None) -> Run:
@@ -146,7 +168,7 @@ def _run(scenario: Scenario, settings: RunSettings, cluster: DaskWorkers | None)
             energy=scenario.energy,
             seed=scenario.seed,
             clients_hash=scenario.clients_hash,
-            on_progress=with_workers(settings.on_progress, cluster),
+            on_progress=_with_workers(settings.on_progress, cluster),
         )
         server: Server
         with restoring(folder, state):
@@ -185,3 +207,12 @@ def _use_records(trainer: Trainer, cluster: DaskWorkers | None) -> dict[str, obj
     if cluster is not None:
         records["cluster"] = ClusterRecord.model_validate(cluster.use(trainer.num_rounds))
     return records
+
+
+def _with_workers(
+    on_progress: Callable[[Progress], None] | None, cluster: DaskWorkers | None
+) -> Callable[[Progress], None] | None:
+    """Return the callback of a run, which is told the number of the cluster's workers, too."""
+    if on_progress is None or cluster is None:
+        return on_progress
+    return lambda progress: on_progress(replace(progress, num_workers=cluster.num_workers))

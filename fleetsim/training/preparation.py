@@ -1,11 +1,9 @@
 """Preparation of a scenario's learning task: data, partition, model and trainer."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from torch import nn
@@ -22,6 +20,7 @@ from fleetsim.learning.models.model_kind import UserModelKind
 from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.paper_cost import CostSettings, refuse_training
 from fleetsim.quoting import quoted
+from fleetsim.training.dask_pool import DaskPool, DaskWorkers
 from fleetsim.training.prepared_task import UNTRAINED, PreparedTask, TaskRequest
 from fleetsim.training.results_store import ResultsStore, context_of
 from fleetsim.training.scenario_loss import check_scenario_loss, trainer_for_loss
@@ -34,9 +33,6 @@ from fleetsim.training.trainer_choice import (
     kernel_class,
 )
 from fleetsim.training.trainers import DataTrainer, NullTrainer
-
-if TYPE_CHECKING:
-    from fleetsim.training.dask_pool import DaskWorkers
 
 
 def prepare_task(
@@ -122,16 +118,13 @@ def prepare_task(
             torch_device=torch_device,
             **options,
         )
-        pool = None
-        if cluster is None:
-            kernel = build()
-        else:
-            if is_accessed:
-                raise ScenarioError(
-                    "--dask: the data set makes its samples at each access, from files of this"
-                    " machine; leave --dask or transform_each_access out"
-                )
-            kernel, pool = cluster.kernel_and_pool(build)
+        if cluster is not None and is_accessed:
+            raise ScenarioError(
+                f"{cluster.place}: the data set makes its samples at each access, from files of"
+                " this machine; leave --dask or transform_each_access out"
+            )
+        pool = None if cluster is None else DaskPool(build, cluster)
+        kernel = build() if pool is None else pool.kernel
         forms = kernel.forms()
         store = None
         if results_cache is not None and not _is_users_code(task) and not is_accessed:
