@@ -118,10 +118,6 @@ class _Kills(Kernel):
         return super().compute(jobs)
 
 
-class _KillsAlways(_Kills):
-    most_kills = 100
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("num_workers", [1, 2])
 def test_chunks_of_a_worker_that_is_killed_are_computed_again(num_workers: int, tmp_path: Path):
@@ -136,17 +132,6 @@ def test_chunks_of_a_worker_that_is_killed_are_computed_again(num_workers: int, 
 
     assert len(list(tmp_path.iterdir())) == 1
     assert all_same(results, Pool(kernel_of(Kernel)[0], 1).compute(jobs))
-
-
-@pytest.mark.slow
-def test_jobs_that_kill_every_worker_are_an_error(tmp_path: Path):
-    builds = Builds(_KillsAlways, tmp_path)
-    with (
-        local_cluster(2) as cluster,
-        connected(cluster.scheduler_address, (), print) as workers,
-        pytest.raises(TrainingError, match=r"for lack of memory.*--resume"),
-    ):
-        DaskPool(builds, workers).compute(jobs_of(builds.base))
 
 
 class _Fails(Kernel):
