@@ -180,6 +180,7 @@ def progress_text(progress: Progress) -> str:
         f"  {progress.energy_total_j / 1e3:.1f} kJ"
         f"  {progress.num_delivered}/{progress.num_selected} delivered"
         + ("" if progress.epsilon is None else f"  epsilon {progress.epsilon:.2f}")
+        + ("" if progress.num_workers is None else f"  workers {progress.num_workers}")
     )
 
 

@@ -57,6 +57,9 @@ class RunSettings(RunFolderSettings):
         torch_device: device of the training, `cpu` or `cuda`.
         workers: number of processes that train, this one included; changes the time alone. None:
             one for every core.
+        dask: address of the scheduler of a Dask cluster, such as `tcp://10.0.0.1:8786`. Its workers
+            train in the place of processes of this host, which changes the time alone; needs
+            `fleetsim[dask]`.
         selector: selector object that replaces the scenario's selector. The resolved scenario names
             its class as `server.selector.kind`; the object's arguments are not recorded.
         reading: the scenario's data set, if reading has begun; None: it is read now.
@@ -70,6 +73,7 @@ class RunSettings(RunFolderSettings):
     train: bool = True
     torch_device: str = "cpu"
     workers: int | None = None
+    dask: str | None = None
     selector: Selector | None = None
     reading: Prefetch | None = None
     trackers: Sequence[Tracker] = ()

@@ -153,6 +153,8 @@ class Progress:
     num_delivered: int
     num_selected: int
     epsilon: float | None = None
+    num_workers: int | None = None
+    """Workers of a Dask cluster that train; None: processes of this host do."""
 
 
 @dataclass(frozen=True, slots=True)

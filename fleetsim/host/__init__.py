@@ -13,4 +13,6 @@
 - `plain_console`: Console whose output holds no control characters but its own.
 - `user_code`: Calls of code of the user's own.
 - `surroundings`: State of the process around code of the user's own.
+- `dask_connection`: Connection to the scheduler of a Dask cluster, and what its workers must have.
+- `plugin_sources`: Source files of plug-ins.
 """

@@ -146,6 +146,30 @@ class ResultsCacheRecord(Settings):
         )
 
 
+class ClusterRecord(Settings):
+    """Use of a Dask cluster by the process that completed the run."""
+
+    hosts: Annotated[int, Field(ge=1)]
+    """Hosts of the workers at the end."""
+    workers: Annotated[int, Field(ge=1)]
+    """Workers at the end."""
+    data_byte: Annotated[int, Field(ge=0)]
+    """Bytes of samples and network that were sent, once to each worker."""
+    round_sent_byte: Annotated[int, Field(ge=0)]
+    """Mean bytes of models and jobs that were sent in a round with training."""
+    round_received_byte: Annotated[int, Field(ge=0)]
+    """Mean bytes of results."""
+
+    @property
+    def text(self) -> str:
+        """Line that says who trained, and what travelled."""
+        return (
+            f"dask: workers {self.workers}, hosts {self.hosts}; samples and network"
+            f" {self.data_byte:,} byte, in a round {self.round_sent_byte:,} byte sent and"
+            f" {self.round_received_byte:,} received"
+        )
+
+
 class Manifest(Settings):
     """Content of `manifest.json`; docs/outputs.md defines every key."""
 
@@ -218,6 +242,8 @@ class Manifest(Settings):
     """Failures of the whole run, the most severe first; none while it runs."""
     results_cache: ResultsCacheRecord | None = None
     """Use of a results cache; null without one, unless the run is done, and if it is older."""
+    cluster: ClusterRecord | None = None
+    """Use of a Dask cluster; null without one, unless the run is done, and if it is older."""
     content_sha256: Hash | None = None
     """SHA-256 of all other keys as JSON, sorted and without spaces, in the file; null if the run is
     older."""

@@ -1,22 +1,27 @@
 """The run of a scenario into a folder."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 
-from fleetsim.contracts import Trainer, Work, WorkKind
+from fleetsim.contracts import Progress, Trainer, Work, WorkKind
 from fleetsim.engine.servers.buffered import BufferedServer
 from fleetsim.engine.servers.global_model import Learning
 from fleetsim.engine.servers.parts import Parts
 from fleetsim.engine.servers.server import Server
 from fleetsim.engine.servers.synchronous import SynchronousServer
+from fleetsim.errors import ScenarioError
 from fleetsim.fleet.population import build_fleet
 from fleetsim.host import paths
 from fleetsim.host.numerics import OneBlasThread
+from fleetsim.host.plugin_sources import source_of
 from fleetsim.host.termination import terminable
 from fleetsim.host.turns import Environment, turn
 from fleetsim.learning.aggregation.uploads import CompressedUplink, refusal_reasons
 from fleetsim.learning.global_generators import GlobalGenerators
 from fleetsim.learning.torch_settings import TorchSettings
-from fleetsim.record.manifest import PlatformRecord, ResultsCacheRecord
+from fleetsim.record.manifest import ClusterRecord, PlatformRecord, ResultsCacheRecord
 from fleetsim.record.recorder import RunRecorder
 from fleetsim.record.saved_run import Run, open_run
 from fleetsim.run_settings import RunSettings, taking
@@ -26,6 +31,7 @@ from fleetsim.simulate.recorded_run import held_folder, restoring, run_recorded
 from fleetsim.simulate.run_manifest import manifest_of, tracked_run
 from fleetsim.simulate.shortest_tasks import unmet_deadline
 from fleetsim.trackers.following import Following
+from fleetsim.training.dask_pool import DaskWorkers, connected
 from fleetsim.training.preparation import prepare_task
 from fleetsim.training.trainers import DataTrainer
 from fleetsim.user.parts.trackers import trackers_among
@@ -49,6 +55,35 @@ def run(scenario: Scenario, settings: RunSettings) -> Run:
     """
     if settings.selector is not None:
         scenario = scenario.with_selector(settings.selector)
+    with _cluster(scenario, settings) as cluster:
+        return _run(scenario, settings, cluster)
+
+
+@contextmanager
+def _cluster(scenario: Scenario, settings: RunSettings) -> Iterator[DaskWorkers | None]:
+    """Yield the workers that train within the block; None: processes of this host do."""
+    address = settings.dask
+    if address is None:
+        yield None
+        return
+    others = {
+        "--no-train leaves nothing to its workers": not settings.train,
+        "--workers counts processes of this machine": settings.workers is not None,
+        "--torch-device is that of this machine": settings.torch_device != "cpu",
+        "--results-cache is a folder of this machine": settings.results_cache is not None,
+    }
+    for reason, is_other in others.items():
+        if is_other:
+            raise ScenarioError(f"--dask {address}: {reason}; leave one of both out")
+    names = [f"{plugin.kind.name}={plugin.name}" for plugin in scenario.plugins]
+    # What a script defines itself has no module, and travels with its code.
+    sources = tuple(source_of(name) for name in names if "=__main__:" not in name)
+    with connected(address, sources, settings.on_note or (lambda line: None)) as workers:
+        yield workers
+
+
+def _run(scenario: Scenario, settings: RunSettings, cluster: DaskWorkers | None) -> Run:
+    """Run a scenario whose jobs the workers of a cluster compute, or processes of this host."""
     chosen = built_parts.build_selector(scenario, train=settings.train)
     followers = [*settings.trackers, *trackers_among(scenario.plugins)]
     accountant = built_parts.build_accountant(scenario, train=settings.train)
@@ -61,6 +96,7 @@ def run(scenario: Scenario, settings: RunSettings) -> Run:
         results_cache=None
         if settings.results_cache is None
         else paths.local(settings.results_cache),
+        cluster=cluster,
     )
     platform = PlatformRecord.of(prepared.platform, prepared.forms)
     # Like the selector, before the folder is created: a plug-in may refuse to be made.
@@ -132,7 +168,7 @@ def run(scenario: Scenario, settings: RunSettings) -> Run:
             energy=scenario.energy,
             seed=scenario.seed,
             clients_hash=scenario.clients_hash,
-            on_progress=settings.on_progress,
+            on_progress=_with_workers(settings.on_progress, cluster),
         )
         server: Server
         with restoring(folder, state):
@@ -150,8 +186,10 @@ def run(scenario: Scenario, settings: RunSettings) -> Run:
             folder,
             manifest,
             selector=scenario.server.selector.kind,
-            at_end=partial(_cache_record, prepared.trainer),
+            at_end=partial(_use_records, prepared.trainer, cluster),
         )
+        if done.manifest.cluster is not None:
+            on_note(done.manifest.cluster.text)
         if (cache := done.manifest.results_cache) is not None:
             on_note(cache.text)
         elif settings.results_cache is not None and settings.train:
@@ -159,7 +197,22 @@ def run(scenario: Scenario, settings: RunSettings) -> Run:
         return done
 
 
-def _cache_record(trainer: Trainer) -> dict[str, object]:
-    """Return the use of the results cache for the manifest, if there is one."""
-    use = trainer.use_of_store if isinstance(trainer, DataTrainer) else None
-    return {} if use is None else {"results_cache": ResultsCacheRecord.model_validate(use)}
+def _use_records(trainer: Trainer, cluster: DaskWorkers | None) -> dict[str, object]:
+    """Return the use of the results cache and of the cluster for the manifest, if there are any."""
+    records: dict[str, object] = {}
+    if not isinstance(trainer, DataTrainer):
+        return records
+    if trainer.use_of_store is not None:
+        records["results_cache"] = ResultsCacheRecord.model_validate(trainer.use_of_store)
+    if cluster is not None:
+        records["cluster"] = ClusterRecord.model_validate(cluster.use(trainer.num_rounds))
+    return records
+
+
+def _with_workers(
+    on_progress: Callable[[Progress], None] | None, cluster: DaskWorkers | None
+) -> Callable[[Progress], None] | None:
+    """Return the callback of a run, which is told the number of the cluster's workers, too."""
+    if on_progress is None or cluster is None:
+        return on_progress
+    return lambda progress: on_progress(replace(progress, num_workers=cluster.num_workers))

@@ -4,42 +4,31 @@ A worker carries out a run only if its versions are those of this process. It te
 a run as events of a topic, and ends a run that is cancelled, or whose client has gone, after the
 current round. docs/studies-on-clusters.md says how clusters are started.
 
-Sources: distributed.dask.org, API (`Client.get_executor`, `Client.run`, `Client.subscribe_topic`,
+Sources: distributed.dask.org, API (`Client.get_executor`, `Client.subscribe_topic`,
 `Worker.log_event`) and "Why did my worker die?" (`allowed-failures`).
 """
 
-import asyncio
-import logging
-import platform
-import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from importlib import metadata
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
 from fleetsim.contracts import Progress
-from fleetsim.errors import DataError, FleetsimError, ScenarioError
-from fleetsim.host import numerics
-from fleetsim.host.numerics import Numerics
-from fleetsim.quoting import one_line, quoted
+from fleetsim.errors import DataError
+from fleetsim.host.dask_connection import check_workers, client_of, refusal, versions_here
+from fleetsim.quoting import one_line
 from fleetsim.scenario import Scenario
 from fleetsim.studies.backends import Files
 from fleetsim.studies.run_order import RunOrder, carry_out_and_return
 from fleetsim.studies.run_process import ProgressSender, RunProgress
 
-_CONNECT_S = 8.0
-"""Seconds in which a scheduler must answer."""
 _RUNS_PER_WORKER = 2
 """Runs given to the scheduler per worker, so that no worker waits for its next one."""
 _LEAST_RUNS = 8
 """Runs given to the scheduler while there are few workers or none yet."""
 _LOOK_CALLS = 20
 """Number of looks at the progress between two looks at the workers; 5 s."""
-_PACKAGES = ("fleetsim", "torch", "distributed")
-"""Packages whose versions must be those of this process."""
-_LOGGERS = ("client", "comm", "core", "batched", "utils", "utils_perf")
 _GO_ON = "complete runs are kept, and the same command goes on"
 
 
@@ -118,9 +107,11 @@ class DaskCluster:
         """Check the workers that are new; return what the user should know of all of them."""
         try:
             threads: dict[str, int] = self._client.nthreads()
-            self._check([worker for worker in threads if worker not in self._workers])
+            new = [worker for worker in threads if worker not in self._workers]
+            check_workers(self._client, self._address, new, self._required)
         except (OSError, TimeoutError) as fault:
             raise self._unreachable(fault) from None
+        self._workers |= threads.keys()
         self._num_workers = len(threads)
         if not threads:
             return [f"{self._address} has no workers yet; runs begin when one joins"]
@@ -132,41 +123,10 @@ class DaskCluster:
             " several threads; start them with: dask worker --nthreads 1 --nworkers N"
         ]
 
-    def _check(self, workers: Sequence[str]) -> None:
-        if not workers:
-            return
-        # Functions of the standard library: fleetsim may be missing there.
-        answers_of: dict[str, Mapping[str, Any]] = {
-            name: self._ask(metadata.version, name, workers=workers) for name in _PACKAGES
-        }
-        answers_of["Python"] = self._ask(platform.python_version, workers=workers)
-        for worker in workers:
-            # An exception says that it is not there.
-            texts = {name: answers.get(worker) for name, answers in answers_of.items()}
-            versions = {name: one if isinstance(one, str) else None for name, one in texts.items()}
-            self._require(worker, refusal(self._required, versions))
-        modes = self._ask(numerics.chosen, workers=workers)
-        faults = self._ask(numerics.require_settled, workers=workers)
-        for worker in workers:
-            message = numerics_refusal(numerics.chosen(), modes.get(worker), faults.get(worker))
-            self._require(worker, message)
-        self._workers |= set(workers)
-
-    def _ask(self, function: Any, *arguments: str, workers: Sequence[str]) -> dict[str, Any]:
-        """Return what workers answer, by their address; exceptions are answers."""
-        answers: dict[str, Any] = self._client.run(
-            function, *arguments, workers=list(workers), on_error="return"
-        )
-        return answers
-
     def _unreachable(self, fault: Exception) -> DataError:
         return DataError(
             f"--dask {self._address}: does not answer any more ({one_line(str(fault))}); {_GO_ON}"
         )
-
-    def _require(self, worker: str, message: str | None) -> None:
-        if message is not None:
-            raise DataError(f"--dask {self._address}: worker {worker} {message}")
 
     def close(self) -> None:
         """Cancel the runs that are not complete, and leave the cluster as it was."""
@@ -181,84 +141,7 @@ def _is_begin(message: Sequence[Any]) -> bool:
 
 def connect(address: str) -> DaskCluster:
     """Connect to the scheduler of a Dask cluster."""
-    try:
-        import distributed  # noqa: PLC0415 - an extra
-    except ModuleNotFoundError:
-        raise ScenarioError(
-            f"--dask {address}: needs Dask's distributed; install it with: pip install"
-            " 'fleetsim[dask]'"
-        ) from None
-    import dask  # noqa: PLC0415 - it comes with distributed
-
-    # Lost connections are reported in one line, and orders may hold files of 64 MiB.
-    for name in _LOGGERS:
-        logging.getLogger(f"distributed.{name}").setLevel(logging.CRITICAL + 1)
-    dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 GiB"})
-    try:
-        asyncio.run(_reach(address))
-        with warnings.catch_warnings():
-            # Versions are checked below, by what runs need.
-            warnings.simplefilter("ignore")
-            client = distributed.Client(address, timeout=_CONNECT_S, set_as_default=False)
-    except (OSError, ValueError, TypeError, ImportError) as fault:
-        reason = one_line(str(fault)) or type(fault).__name__
-        raise ScenarioError(
-            f"--dask {quoted(address)}: no Dask scheduler answers there ({reason}); start one with"
-            " `dask scheduler`, and give the address that it prints, such as tcp://10.0.0.1:8786"
-        ) from None
-    return DaskCluster(client, address)
-
-
-async def _reach(address: str) -> None:
-    """Open and close a connection; a client whose scheduler does not answer takes long to end."""
-    from distributed.comm import connect as open_  # noqa: PLC0415 - an extra
-    from distributed.security import Security  # noqa: PLC0415
-
-    connecting = open_(address, timeout=_CONNECT_S, **Security().get_connection_args("client"))
-    # Another kind of server may accept the connection and never answer.
-    connection = await asyncio.wait_for(connecting, _CONNECT_S)
-    connection.abort()
-
-
-def versions_here() -> dict[str, str]:
-    """Return the versions of this process that those of a worker must be equal to."""
-    versions = {"Python": platform.python_version()}
-    versions |= {name: metadata.version(name) for name in _PACKAGES}
-    return {name: _compared(name, version) for name, version in versions.items()}
-
-
-def refusal(required: Mapping[str, str], versions: Mapping[str, str | None]) -> str | None:
-    """Return why a worker with these versions cannot carry out runs; None if it can."""
-    for name, version in required.items():
-        there = versions.get(name)
-        needed = f"Python {version}" if name == "Python" else f"{name}=={version}"
-        if there is None:
-            return f"has no {name}; install {needed} there"
-        if _compared(name, there) != version:
-            return f"has {name} {there}, and this process has {version}; install {needed} there"
-    return None
-
-
-def _compared(name: str, version: str) -> str:
-    """Return the part of a version that must be equal: torch's end with their build of CUDA.
-
-    >>> _compared("torch", "2.13.0+cu126"), _compared("Python", "3.11.9")
-    ('2.13.0', '3.11')
-    """
-    return ".".join(version.split(".")[:2]) if name == "Python" else version.partition("+")[0]
-
-
-def numerics_refusal(here: Numerics, there: Any, fault: Any) -> str | None:
-    """Return why a worker's numerical mode does not fit; None if it does.
-
-    `fault` is the exception with which the mode is not in effect there.
-    """
-    if isinstance(there, Numerics) and there is not here:
-        return (
-            f"computes with {numerics.VARIABLE}={there}, and this process with {here}; set the same"
-            " in both environments"
-        )
-    return f"says: {one_line(str(fault))}" if isinstance(fault, FleetsimError) else None
+    return DaskCluster(client_of(address), address)
 
 
 class _LeftError(Exception):

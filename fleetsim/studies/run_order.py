@@ -4,17 +4,14 @@ An order holds plain text and bytes alone: the resolved scenario, the source of 
 user's own files that the scenario names.
 """
 
-import hashlib
-import shutil
-import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
 from fleetsim.contracts import Progress
-from fleetsim.errors import DataError, ScenarioError
+from fleetsim.errors import DataError
+from fleetsim.host.plugin_sources import PluginSource, place_plugin, source_of
 from fleetsim.host.turns import Environment, turn
 from fleetsim.record import atomic_files
 from fleetsim.record.manifest import MANIFEST, read_manifest, versions, write_manifest
@@ -26,27 +23,10 @@ from fleetsim.scenario.named_files import carried_digests
 from fleetsim.schema import strict_yaml
 from fleetsim.studies.inputs import Input, inputs, placed
 from fleetsim.studies.planned_run import PlannedRun, require_planned
-from fleetsim.user import Plugin, load_plugins
+from fleetsim.user import load_plugins
 
 _RETURNED = (SCENARIO, "rounds.parquet", "tasks.parquet", "clients.parquet", MANIFEST)
 """Files of a finished run that come back; the manifest, which declares it done, is the last."""
-_PLACED: dict[str, str] = {}
-"""Folders of the plug-ins that have travelled to this process, by module."""
-
-
-@dataclass(frozen=True, slots=True)
-class PluginSource:
-    """Module that defines a plug-in."""
-
-    name: str
-    """`KIND=MODULE:NAME`, or without the kind."""
-    source: str | None
-    """Text of its file; None: it has none."""
-
-    @property
-    def module(self) -> str:
-        """Name of the module."""
-        return self.name.rpartition("=")[2].partition(":")[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,16 +53,12 @@ def order_of(planned: PlannedRun, *, travels: bool, results_cache: Path | None =
         name=planned.name,
         scenario=scenario.to_yaml(),
         train=planned.train,
-        plugins=tuple(_source_of(plugin) for plugin in scenario.plugins),
+        plugins=tuple(
+            source_of(f"{plugin.kind.name}={plugin.name}") for plugin in scenario.plugins
+        ),
         inputs=inputs(scenario.data()) if travels else (),
         results_cache=None if travels or results_cache is None else str(results_cache),
     )
-
-
-def _source_of(plugin: Plugin) -> PluginSource:
-    file = getattr(sys.modules.get(plugin.name.partition(":")[0]), "__file__", None)
-    source = None if file is None else Path(file).read_text(encoding="utf-8")
-    return PluginSource(f"{plugin.kind.name}={plugin.name}", source)
 
 
 def carry_out(
@@ -177,31 +153,3 @@ def _scenario(order: RunOrder, home: Path) -> Scenario:
     for plugin in by_module.values():
         place_plugin(plugin)
     return from_document(document, load_plugins([plugin.name for plugin in order.plugins]))
-
-
-def place_plugin(plugin: PluginSource) -> None:
-    """Make the module of a plug-in importable, if it is not.
-
-    A module that an earlier order has brought is replaced if its source has changed since.
-    """
-    module = plugin.module
-    before = _PLACED.pop(module, None)
-    if before is not None:
-        sys.path.remove(before)
-        sys.modules.pop(module, None)
-        shutil.rmtree(before, ignore_errors=True)
-    spec = find_spec(module.partition(".")[0])
-    if plugin.source is None or (spec is not None and "." in module):
-        return
-    if spec is not None:
-        here = Path(spec.origin).read_bytes() if spec.origin else b""
-        if hashlib.sha256(here).digest() != hashlib.sha256(plugin.source.encode()).digest():
-            raise ScenarioError(
-                f"--plugin {plugin.name}: {spec.origin or module} on this machine is another"
-                " module; rename your own"
-            )
-        return
-    home = Path(tempfile.mkdtemp(prefix="fleetsim-plugin-"))
-    (home / f"{module}.py").write_text(plugin.source, encoding="utf-8")
-    sys.path.insert(0, str(home))
-    _PLACED[module] = str(home)

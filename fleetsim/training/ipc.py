@@ -44,8 +44,10 @@ def unpacked(element: Any) -> Any:
     return list(map(element.kind, *element.columns)) if isinstance(element, _Columns) else element
 
 
-def send(end: socket.socket, message: object) -> None:
-    """Send a message, followed by its large arrays."""
+def dumped(
+    message: object, pickler: type[pickle.Pickler] = pickle.Pickler
+) -> tuple[bytes, list[memoryview]]:
+    """Return the pickle of a message without its large arrays, and those."""
     views: list[memoryview] = []
 
     def stays_within(buffer: pickle.PickleBuffer) -> bool:
@@ -56,9 +58,13 @@ def send(end: socket.socket, message: object) -> None:
         return False
 
     stream = io.BytesIO()
-    pickler = pickle.Pickler(stream, protocol=5, buffer_callback=stays_within)
-    pickler.dump(message)
-    head = stream.getvalue()
+    pickler(stream, protocol=5, buffer_callback=stays_within).dump(message)
+    return stream.getvalue(), views
+
+
+def send(end: socket.socket, message: object) -> None:
+    """Send a message, followed by its large arrays."""
+    head, views = dumped(message)
     sizes = np.array([len(head), *(view.nbytes for view in views)], dtype=np.int64)
     end.sendall(np.int64(len(sizes)).tobytes() + sizes.tobytes() + head)
     for view in views:

@@ -1,6 +1,7 @@
 """Preparation of a scenario's learning task: data, partition, model and trainer."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from fleetsim.learning.models.model_kind import UserModelKind
 from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.paper_cost import CostSettings, refuse_training
 from fleetsim.quoting import quoted
+from fleetsim.training.dask_pool import DaskPool, DaskWorkers
 from fleetsim.training.prepared_task import UNTRAINED, PreparedTask, TaskRequest
 from fleetsim.training.results_store import ResultsStore, context_of
 from fleetsim.training.scenario_loss import check_scenario_loss, trainer_for_loss
@@ -41,12 +43,14 @@ def prepare_task(
     workers: int | None,
     prefetched: Prefetch | None = None,
     results_cache: Path | None = None,
+    cluster: DaskWorkers | None = None,
 ) -> PreparedTask:
     """Load and split the data, build the model and choose the trainer.
 
     Without `train`, results have no loss and no accuracy. `workers` processes train, this one
     included; None: one for every core. `prefetched` is the task's data set if reading has begun.
-    `results_cache` is a folder of results of training, in which known ones are found.
+    `results_cache` is a folder of results of training, in which known ones are found. The workers
+    of a `cluster` train in the place of processes.
 
     Raises:
         ScenarioError: the task cannot be prepared from these settings, or not on this machine.
@@ -105,7 +109,8 @@ def prepare_task(
         of_kind = kernel_class(chosen, is_accessed=is_accessed)
         if algorithm is not None:
             of_kind, options["algorithm"] = UserTrainingKernel, algorithm
-        kernel = of_kind(
+        build = partial(
+            of_kind,
             module,
             samples.data,
             local_settings=task.local,
@@ -113,6 +118,13 @@ def prepare_task(
             torch_device=torch_device,
             **options,
         )
+        if cluster is not None and is_accessed:
+            raise ScenarioError(
+                f"{cluster.place}: the data set makes its samples at each access, from files of"
+                " this machine; leave --dask or transform_each_access out"
+            )
+        pool = None if cluster is None else DaskPool(build, cluster)
+        kernel = build() if pool is None else pool.kernel
         forms = kernel.forms()
         store = None
         if results_cache is not None and not _is_users_code(task) and not is_accessed:
@@ -136,7 +148,7 @@ def prepare_task(
                     }
                 ),
             )
-        trainer = DataTrainer(kernel, workers=workers, store=store)
+        trainer = DataTrainer(kernel, workers=workers, store=store, pool=pool)
     return PreparedTask(
         num_samples=samples.num_samples,
         num_evaluated=samples.num_evaluated,

@@ -15,7 +15,7 @@ from fleetsim.contracts import Evaluation, IntArray, Job, JobResult, Parameters,
 from fleetsim.errors import ScenarioError
 from fleetsim.kernels.base import Kernel, ServerSet
 from fleetsim.training.results_store import ResultsStore
-from fleetsim.training.worker_pool import Pool, usable_cores
+from fleetsim.training.worker_pool import JobPool, Pool, usable_cores
 
 
 class PendingJobs(ABC):
@@ -78,11 +78,17 @@ class DataTrainer(PendingJobs):
     """Trainer on real data; it counts the SGD steps that were computed, `num_steps`."""
 
     def __init__(
-        self, kernel: Kernel, *, workers: int | None = 1, store: ResultsStore | None = None
+        self,
+        kernel: Kernel,
+        *,
+        workers: int | None = 1,
+        store: ResultsStore | None = None,
+        pool: JobPool | None = None,
     ) -> None:
         """Build it for so many processes, this one included, which changes the time alone.
 
-        So does a store, in which results are looked for before they are computed.
+        So does a store, in which results are looked for before they are computed, and a pool,
+        which is used in their place.
 
         None: one for every core that this process may use; this one alone with a cuda device, and
         in a daemon, which may start none.
@@ -107,7 +113,9 @@ class DataTrainer(PendingJobs):
                 )
             workers = 1
         self._kernel = kernel
-        self._pool = Pool(kernel, usable_cores() if workers is None else workers, store)
+        if pool is None:
+            pool = Pool(kernel, usable_cores() if workers is None else workers, store)
+        self._pool = pool
         self._store = store
         self._num_trainings = self._num_found = 0
         self.num_steps = 0
@@ -146,6 +154,11 @@ class DataTrainer(PendingJobs):
             "entries_computed": num["computed"] + num["damaged"],
             "entries_damaged": num["damaged"],
         }
+
+    @property
+    def num_rounds(self) -> int:
+        """Number of computations with training until now; a round has one."""
+        return self._num_trainings
 
     def _begin(self, jobs: Sequence[Job]) -> None:
         self._pool.begin(jobs)

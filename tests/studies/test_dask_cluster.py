@@ -8,14 +8,9 @@ from typing import Any
 import pytest
 
 from fleetsim.errors import DataError, ScenarioError
+from fleetsim.host.dask_connection import numerics_refusal, refusal, versions_here
 from fleetsim.host.numerics import Numerics
-from fleetsim.studies.dask_cluster import (
-    DaskCluster,
-    connect,
-    numerics_refusal,
-    refusal,
-    versions_here,
-)
+from fleetsim.studies.dask_cluster import DaskCluster, connect
 from fleetsim.studies.run_order import RunOrder
 from fleetsim.studies.run_process import RunProgress
 from tests.studies.small_studies import AtOnce

@@ -21,7 +21,7 @@ from fleetsim.kernels.stacked.stacked_sgd import StackedKernel
 from fleetsim.learning.models.settings import TwoNNSettings
 from fleetsim.training import helper_processes, worker_pool
 from fleetsim.training.trainers import DataTrainer
-from fleetsim.training.worker_pool import Pool, _assign
+from fleetsim.training.worker_pool import Pool, assigned
 from tests.learning import digits_training
 from tests.learning.side_by_side import all_same
 
@@ -234,7 +234,7 @@ def test_large_jobs_are_sent_to_one_process_alone(monkeypatch, num_byte):
 @given(loads=st.lists(st.integers(0, 50), min_size=1, max_size=30), num_processes=st.integers(1, 6))
 def test_chunks_are_assigned_once_each_and_evenly(loads: list[int], num_processes: int) -> None:
     """Heaviest first to the least loaded: no two shares differ by more than one chunk."""
-    shares = _assign(loads, num_processes)
+    shares = assigned(loads, num_processes)
     totals = [sum(max(loads[c], 1) for c in hand) for hand in shares]
 
     assert sorted(c for hand in shares for c in hand) == list(range(len(loads)))
