@@ -219,9 +219,9 @@ def _type_hint(kind: str, value: Any) -> str:
 def _missing(place: KeyPlace) -> _Fault:
     owner, key = place.owner, place.key_path[-1]
     about = None
-    for name, field in owner.model_fields.items() if owner else ():
-        if key in (name, field.alias):
-            about = description(owner, name)
+    if owner:
+        named = (name for name, one in owner.model_fields.items() if key in (name, one.alias))
+        about = next((description(owner, name) for name in named), None)
     message = f"missing ({about.split('. ')[0].rstrip('.')})" if about else "missing"
     return _Fault(place.key_path, " ".join(message.split()), is_missing=True)
 

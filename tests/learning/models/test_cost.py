@@ -82,3 +82,19 @@ def test_layers_with_matrices_are_counted_by_class_as_often_as_they_run(module, 
 @pytest.mark.parametrize(("model", "num_layers"), [("AlexNet", 7), ("SqueezeNet", 26)])
 def test_measured_networks_have_the_layers_that_their_papers_count(model, num_layers):
     assert measured_cost(model).num_layers == num_layers
+
+
+@pytest.mark.parametrize(
+    "chain",
+    [
+        models.LogisticSettings(),
+        models.SvmSettings(),
+        models.TwoNNSettings(hidden=(7, 5)),
+        models.TwoNNSettings(hidden=(3, 4), dropout=0.5),
+    ],
+)
+def test_the_cost_of_a_chain_is_known_without_its_network(chain) -> None:
+    form = SampleForm((2, 3, 4), 6)
+    network = build_model(chain, input_shape=(2, 3, 4), num_classes=6, seed=1)
+
+    assert chain.chain_cost(form) == model_cost(network, form.input_shape)
