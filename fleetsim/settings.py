@@ -8,6 +8,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from fleetsim.schema.explained_keys import NO_EFFECT
+from fleetsim.schema.field_docstrings import description
 from fleetsim.schema.key_conditions import ActsIf
 
 DEFAULTS_VERSION = 1
@@ -30,7 +31,6 @@ class Settings(BaseModel):
         extra="forbid",
         allow_inf_nan=False,
         validate_default=True,
-        use_attribute_docstrings=True,
         protected_namespaces=(),
     )
 
@@ -47,9 +47,13 @@ class Settings(BaseModel):
     def __get_pydantic_json_schema__(
         cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        """Return the JSON Schema, with the places where a key has no effect."""
+        """Return the JSON Schema, with descriptions and the places where a key has no effect."""
         schema = handler(core_schema)
         keys = handler.resolve_ref_schema(schema).get("properties", {})
+        for name in keys:
+            about = description(cls, name)
+            if about is not None:
+                keys[name]["description"] = about
         for name, conditions in cls.conditions().items():
             if name in keys:
                 keys[name][NO_EFFECT] = "; or ".join(each.text for each in conditions)

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, Literal, get_args, get_origin
 
 from fleetsim.learning.aggregation.settings import AggregatorSettings
+from fleetsim.schema.field_docstrings import description
 from fleetsim.schema.key_conditions import ActsIf
 from fleetsim.selectors import KINDS, SelectorSettings
 from fleetsim.settings import Settings
@@ -45,7 +46,7 @@ def keys_of(settings: type[Settings]) -> Iterator[Row]:
     """Name, default and meaning of all keys but `kind`."""
     for name, field in settings.model_fields.items():
         if name != "kind":
-            text = " ".join(str(field.description).split()).removesuffix(".")
+            text = " ".join(str(description(settings, name)).split()).removesuffix(".")
             words = ", ".join(f"`{word}`" for word in options(field.annotation))
             said = f"{text} ({words})" if words else text
             yield (

@@ -13,7 +13,7 @@ from fleetsim.quoting import one_line
 
 if TYPE_CHECKING:
     from fleetsim.scenario import Scenario
-    from fleetsim.training.prepared_task import PreparedTask
+    from fleetsim.scenario.shortest_tasks import TaskSize
 
 
 def validate(
@@ -76,29 +76,29 @@ def _checked(loaded: Scenario, warnings: list[str]) -> list[str]:
     from fleetsim.scenario import samples_of
 
     dataset, seed = loaded.task.dataset, loaded.clients_seed
-    prepared, tried = _tried(loaded, warnings)
+    size, tried = _tried(loaded, warnings)
     # Other data sets have checksums; the user's own files are read and split.
-    if prepared is None and not isinstance(dataset, BlankSettings) and dataset.has_user_files:
+    if size is None and not isinstance(dataset, BlankSettings) and dataset.has_user_files:
         samples_of(loaded, load_dataset(dataset, seed=seed, num_clients=loaded.fleet.size))
-    if prepared is None or loaded.server.deadline_s is None:
+    if size is None or loaded.server.deadline_s is None:
         load_trace(loaded.fleet.usage, seed=seed)
         loaded.fleet.channel.build(seed=seed, is_wired=np.zeros(1, dtype=np.bool_), radio=None)
     else:
-        from fleetsim.simulate.shortest_tasks import deadline_fault
+        from fleetsim.scenario.shortest_tasks import deadline_fault
 
         # It builds the fleet, whose trace and channel need no second reading.
-        unmet = deadline_fault(loaded, prepared)
+        unmet = deadline_fault(loaded, size)
         warnings += [] if unmet is None else [unmet]
     for line in warnings:
         say(f"warning: {line}")
     return tried
 
 
-def _tried(scenario: Scenario, warnings: list[str]) -> tuple[PreparedTask | None, list[str]]:
-    """Return the prepared task where it tells something, and what it tells of the user's own.
+def _tried(scenario: Scenario, warnings: list[str]) -> tuple[TaskSize | None, list[str]]:
+    """Return the size of the tasks where it tells something, and lines on the user's own network.
 
-    It does for a network or loss of the user's own, with its trainer and weights, and where there
-    is a deadline. None as well if the data are not here.
+    The task is prepared for a network or loss of the user's own, which has a trainer and weights to
+    tell of, and where there is a deadline. None as well if the data are not here.
     """
     from fleetsim.learning.data.built_in import BlankSettings
     from fleetsim.learning.models.model_kind import UserModelKind
@@ -109,11 +109,14 @@ def _tried(scenario: Scenario, warnings: list[str]) -> tuple[PreparedTask | None
     has_user_code = (isinstance(model, UserModelKind) or task.local.has_other_loss) and not is_blank
     if not has_user_code and scenario.server.deadline_s is None:
         return None, []
-    from fleetsim.scenario import transformer_warning
-    from fleetsim.simulate.built_parts import task_request
-    from fleetsim.training.preparation import prepare_task
+    from fleetsim.scenario.shortest_tasks import TaskSize
 
     try:
+        if not has_user_code and (known := _known_size(scenario)) is not None:
+            return known, []
+        from fleetsim.simulate.built_parts import task_request
+        from fleetsim.training.preparation import prepare_task
+
         prepared = prepare_task(
             task_request(scenario), train=has_user_code, torch_device="cpu", workers=1
         )
@@ -122,12 +125,54 @@ def _tried(scenario: Scenario, warnings: list[str]) -> tuple[PreparedTask | None
             raise
         message = f"trainer chosen by the form of the samples, and {missing}"
         return None, [message] if has_user_code else []
+    upload_byte = prepared.upload_byte(scenario.server.compression)
+    size = TaskSize(prepared.num_samples, prepared.owners, prepared.cost, upload_byte)
     if not has_user_code:
-        return prepared, []
+        return size, []
+    from fleetsim.scenario import transformer_warning
+
     if (slow := transformer_warning(scenario, prepared.cost)) is not None:
         warnings.append(slow)
     weights = [] if prepared.weights_text is None else [prepared.weights_text]
-    return prepared, [f"{prepared.trainer_text}, on the CPU", *weights]
+    return size, [f"{prepared.trainer_text}, on the CPU", *weights]
+
+
+def _known_size(scenario: Scenario) -> TaskSize | None:
+    """Return the size of tasks whose model needs no torch to tell its cost; None of others.
+
+    None as well where preparing the task finds a fault, or the clients' training is another.
+    """
+    from fleetsim.contracts import SampleForm
+    from fleetsim.learning.data.built_in import BlankSettings
+    from fleetsim.learning.data.loading import load_dataset
+    from fleetsim.learning.models.model_kind import MAX_PARAMETERS
+    from fleetsim.learning.models.settings import ChainKind
+    from fleetsim.scenario import samples_of
+    from fleetsim.scenario.shortest_tasks import TaskSize
+
+    task = scenario.task
+    local, model = task.local, task.model
+    if isinstance(task.dataset, BlankSettings) or not isinstance(model, ChainKind):
+        return None
+    dataset = load_dataset(
+        task.dataset, seed=scenario.clients_seed, num_clients=scenario.fleet.size
+    )
+    form = SampleForm(dataset.sample_shape, dataset.num_classes, dataset.vocabulary_size)
+    cost = model.chain_cost(form)
+    if (
+        not model.fits(form)
+        or dataset.train_labels.ndim > 1
+        or cost.num_parameters > MAX_PARAMETERS
+        or local.augmentation.fault(form.input_shape, are_numbers=form.vocabulary_size is None)
+        or local.algorithm.build() is not None
+    ):
+        return None
+    clients = samples_of(scenario, dataset)
+    import numpy as np
+
+    num_samples = np.array([share.size for share in clients.training], dtype=np.int64)
+    upload_byte = scenario.server.compression.num_byte(cost.num_parameters)
+    return TaskSize(num_samples, clients.owners, cost, upload_byte)
 
 
 def check_plugin(plugin: str, *, set_: list[str] | None = None) -> None:

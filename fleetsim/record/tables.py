@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from types import MappingProxyType, NoneType
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, get_args, get_type_hints
 
 import numpy as np
 import pyarrow as pa
@@ -92,6 +92,7 @@ _TYPES: Mapping[pa.DataType, tuple[str, tuple[type, ...]]] = {
 }
 """Name of each type in digests, and the Python types that it takes."""
 _ROWS_PER_GROUP = 1 << 20
+_TEXTS_AT_ONCE = 1 << 16
 _FAST: Mapping[str, Any] = {"compression": "lz4", "write_statistics": False}
 _VALUE_BYTE = 8
 _LEAST_LIMIT_BYTE = 512 << 20
@@ -108,10 +109,11 @@ def from_rows(name: TableName, rows: Sequence[TaskRow] | Sequence[RoundRow]) -> 
 
 
 def from_columns(clients: ClientColumns) -> pa.Table:
-    """Return the clients table."""
+    """Return the clients table without the optional columns that the fleet lacks."""
     columns = {field.name: getattr(clients, field.name) for field in fields(clients)}
-    missing = [None] * len(clients.client)
-    columns |= {name: missing for name in OPTIONAL["clients"] if getattr(clients, name) is None}
+    for name in OPTIONAL["clients"]:
+        if columns[name] is None:  # as nulls it would take the memory of numbers
+            del columns[name]
     lengths = {column: len(values) for column, values in columns.items()}
     if len(set(lengths.values())) > 1:
         raise ValueError(f"columns of clients differ in length: {lengths}")
@@ -125,7 +127,8 @@ def concat(name: TableName, parts: Iterable[pa.Table]) -> pa.Table:
 
 def without_unused(name: TableName, table: pa.Table) -> pa.Table:
     """Return the table without optional columns that hold only null."""
-    unused = [column for column in OPTIONAL[name] if table[column].null_count == table.num_rows]
+    optional = OPTIONAL[name].intersection(table.column_names)
+    unused = [column for column in optional if table[column].null_count == table.num_rows]
     return table.drop_columns(unused)
 
 
@@ -136,7 +139,8 @@ def to_frame(table: pa.Table) -> pd.DataFrame:
 
 
 def _table(name: TableName, columns: Mapping[str, Any]) -> pa.Table:
-    schema = SCHEMAS[name]
+    missing = OPTIONAL[name].difference(columns)
+    schema = pa.schema(field for field in SCHEMAS[name] if field.name not in missing)
     return pa.table([_array(name, field, columns[field.name]) for field in schema], schema=schema)
 
 
@@ -168,7 +172,8 @@ def _require_types(expected: pa.DataType, values: Sequence[Any]) -> None:
 
 def write(path: Path, table: pa.Table) -> None:
     """Write a table as parquet, atomically; equal tables give equal bytes."""
-    atomic_files.write(path, encode(table))
+    with atomic_files.replacing(path) as file:
+        _encode(table, file, is_published=True)
 
 
 def encode(table: pa.Table, *, is_published: bool = True) -> bytes:
@@ -177,8 +182,14 @@ def encode(table: pa.Table, *, is_published: bool = True) -> bytes:
     Without `is_published` it is larger by a seventh, and made in half the time: for tables that are
     soon read again.
     """
-    packing = {"compression": "zstd", "compression_level": 3} if is_published else _FAST
     sink = pa.BufferOutputStream()
+    _encode(table, sink, is_published=is_published)
+    encoded: bytes = sink.getvalue().to_pybytes()
+    return encoded
+
+
+def _encode(table: pa.Table, sink: pa.NativeFile | BinaryIO, *, is_published: bool) -> None:
+    packing = {"compression": "zstd", "compression_level": 3} if is_published else _FAST
     pq.write_table(
         table.combine_chunks(),
         sink,
@@ -188,8 +199,6 @@ def encode(table: pa.Table, *, is_published: bool = True) -> bytes:
         data_page_version="1.0",
         **packing,
     )
-    encoded: bytes = sink.getvalue().to_pybytes()
-    return encoded
 
 
 def read(path: Path, name: TableName, *, hint: str) -> pa.Table:
@@ -344,7 +353,9 @@ def _blocks(type_: pa.DataType, column: pa.ChunkedArray) -> Iterable[bytes]:
     if type_ == pa.string():
         texts = column.fill_null("")
         yield pc.binary_length(texts).to_numpy().astype("<i8").tobytes()
-        yield "".join(texts.to_pylist()).encode()
+        # Some at a time: as Python's texts all of them would take ten times their bytes.
+        some = (texts.slice(row, _TEXTS_AT_ONCE) for row in range(0, len(texts), _TEXTS_AT_ONCE))
+        yield b"".join("".join(part.to_pylist()).encode() for part in some)
         return
     values = column.fill_null(pa.scalar(0).cast(type_)).to_numpy()
     if type_ == pa.float64():

@@ -7,6 +7,7 @@
 - `samples`: Samples of the clients of a scenario.
 - `inert_keys`: Keys of a scenario, and entries of its lists.
 - `warning_lines`: Warnings about a scenario that can run but may not be what its user meant.
+- `shortest_tasks`: Shortest tasks of a fleet, beside the server's deadline.
 - `outline`: Outline of a scenario: task, fleet, network, server and end, one line each.
 """
 

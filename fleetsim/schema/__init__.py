@@ -6,6 +6,7 @@
 - `python_data`: Documents and overrides that are given as Python values, not as text.
 - `faults`: Messages about faults in a file, one line each: place, key, and what is allowed.
 - `fault_location`: Key, settings class and limits that a pydantic error location refers to.
+- `field_docstrings`: Descriptions of keys.
 - `spelling`: Names that a misspelt word was most likely meant to be.
 - `ranges`: Ranges of the numbers that scenarios and data files may hold.
 - `distinct`: Lists without repeated entries.

@@ -17,6 +17,7 @@ from fleetsim.errors import ScenarioError
 from fleetsim.quoting import counted, listed, quoted
 from fleetsim.schema.explained_keys import ExplainedKey, explained_keys, namesake
 from fleetsim.schema.fault_location import KeyPlace, Locator, keys_of
+from fleetsim.schema.field_docstrings import description
 from fleetsim.schema.spelling import did_you_mean, nearest
 from fleetsim.schema.strict_yaml import Document, InputError, KeyPath, shown, spelled
 
@@ -217,8 +218,10 @@ def _type_hint(kind: str, value: Any) -> str:
 
 def _missing(place: KeyPlace) -> _Fault:
     owner, key = place.owner, place.key_path[-1]
-    fields = owner.model_fields.items() if owner else ()
-    about = next((field.description for name, field in fields if key in (name, field.alias)), None)
+    about = None
+    if owner:
+        named = (name for name, one in owner.model_fields.items() if key in (name, one.alias))
+        about = next((description(owner, name) for name in named), None)
     message = f"missing ({about.split('. ')[0].rstrip('.')})" if about else "missing"
     return _Fault(place.key_path, " ".join(message.split()), is_missing=True)
 

@@ -3,7 +3,6 @@
 - `scenario_run`: The run of a scenario into a folder.
 - `built_parts`: Parts of a run that its scenario asks for.
 - `run_manifest`: Manifest of a run that begins, and its description for trackers.
-- `shortest_tasks`: Shortest tasks of a fleet, beside the server's deadline.
 - `recorded_run`: The folder of a run, and its end on record: done, interrupted or failed.
 """
 

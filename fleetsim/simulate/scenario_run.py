@@ -26,10 +26,10 @@ from fleetsim.record.recorder import RunRecorder
 from fleetsim.record.saved_run import Run, open_run
 from fleetsim.run_settings import RunSettings, taking
 from fleetsim.scenario import BufferedServerSettings, Scenario, transformer_warning
+from fleetsim.scenario.shortest_tasks import unmet_deadline
 from fleetsim.simulate import built_parts
 from fleetsim.simulate.recorded_run import held_folder, restoring, run_recorded
 from fleetsim.simulate.run_manifest import manifest_of, tracked_run
-from fleetsim.simulate.shortest_tasks import unmet_deadline
 from fleetsim.trackers.following import Following
 from fleetsim.training.dask_pool import DaskWorkers, connected
 from fleetsim.training.preparation import prepare_task
@@ -116,7 +116,8 @@ def _run(scenario: Scenario, settings: RunSettings, cluster: DaskWorkers | None)
             num_samples=prepared.num_samples,
             batching=scenario.task.local.batching,
         )
-    unmet = unmet_deadline(scenario, fleet, prepared)
+    upload_byte = prepared.upload_byte(scenario.server.compression)
+    unmet = unmet_deadline(scenario, fleet, prepared.cost, upload_byte)
     on_note = settings.on_note or (lambda line: None)
     if unmet is not None:
         on_note(f"warning: {unmet}")

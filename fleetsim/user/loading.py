@@ -26,6 +26,7 @@ from fleetsim.errors import PluginError, ScenarioError
 from fleetsim.host.user_code import user_code
 from fleetsim.quoting import quoted
 from fleetsim.schema import faults
+from fleetsim.schema.field_docstrings import description
 from fleetsim.schema.spelling import did_you_mean
 from fleetsim.schema.strict_yaml import Document, KeyPath, spelled
 from fleetsim.settings import Settings
@@ -62,21 +63,22 @@ def extended(model: type[S], added: Mapping[KeyPath, Sequence[type[Settings]]]) 
             members = [extended(member, deeper) for member in members]
         members += below_key.get((), ())
         union: Any = Union  # of types that are known only now
-        fields[key] = (union[tuple(members)], _field(info, is_union=len(members) > 1))
+        fields[key] = (
+            union[tuple(members)],
+            _field(info, description(model, key), is_union=len(members) > 1),
+        )
     return create_model(
         model.__name__,
         __base__=model,
         __doc__=model.__doc__,
-        # There is no source in which pydantic could look for them; the fields have theirs.
-        __cls_kwargs__={"use_attribute_docstrings": False},
         **fields,
     )
 
 
-def _field(info: FieldInfo, *, is_union: bool) -> Any:
-    """Return a field with the default and description of another; unions have `kind`."""
+def _field(info: FieldInfo, about: str | None, *, is_union: bool) -> Any:
+    """Return a described field with the default of another; unions have `kind`."""
     discriminator = info.discriminator or ("kind" if is_union else None)
-    options: dict[str, Any] = {"description": info.description, "discriminator": discriminator}
+    options: dict[str, Any] = {"description": about, "discriminator": discriminator}
     if info.default_factory is not None:
         return Field(default_factory=info.default_factory, **options)
     return Field(... if info.is_required() else info.default, **options)

@@ -128,8 +128,10 @@ with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):
     cli.main()
 imported("pandas", "scipy", "networkx", "torch", "pydantic")
 
-fleetsim.load("quickstart")
-imported("torch", "pandas", "sklearn")
+sys.argv = ["fleetsim", "validate", "quickstart", "--quiet"]
+with contextlib.suppress(SystemExit):
+    cli.main()
+imported("torch", "pandas", "pyarrow", "sklearn", "scipy", "matplotlib", "requests")
 
 small = ["server.cohort=5", "stop.rounds=2", "checkpoint.every_rounds=1"]
 fleetsim.run(fleetsim.load("synthetic-fedprox", small), out="run")
@@ -137,7 +139,7 @@ fleetsim.run(fleetsim.load("synthetic-fedprox", small), out="run")
 from torch import nn
 from fleetsim.kernels.conv.channels_last import form_of
 form_of(nn.Sequential(nn.Conv2d(3, 8, 3), nn.MaxPool2d(2)), (3, 8, 8), 1)
-imported("matplotlib", "scipy", "networkx", "torch._dynamo", "sympy", "numba")
+imported("matplotlib", "scipy", "sklearn", "networkx", "torch._dynamo", "sympy", "numba")
 """
 SHOW = """
 dir(fleetsim)

@@ -23,6 +23,7 @@ from fleetsim.contracts import (
 from fleetsim.engine.servers.checked_selector import CheckedSelector
 from fleetsim.engine.servers.training_requests import requests_of
 from fleetsim.engine.servers.user_part import UserPart
+from fleetsim.schema.field_docstrings import description
 from fleetsim.selectors import KINDS
 from fleetsim.user.parts.selectors import SmallServer
 from tests.selector_modes import UNION, modes
@@ -271,5 +272,6 @@ def test_every_kind_is_listed_with_one_line_and_its_settings_have_descriptions()
     assert list(KINDS) == [cls.model_fields["kind"].default for cls in UNION]
     assert all(line.endswith(".") and len(line) <= 100 for line in KINDS.values())
     for cls in UNION:
-        fields = cls.model_fields.items()
-        assert [key for key, one in fields if key != "kind" and not one.description] == []
+        assert [
+            key for key in cls.model_fields if key != "kind" and not description(cls, key)
+        ] == []

@@ -11,10 +11,10 @@ from fleetsim.engine.servers.stop import (
 )
 from fleetsim.errors import ScenarioError
 from fleetsim.scenario import load, scenario_warnings
+from fleetsim.scenario.shortest_tasks import TaskSize, deadline_fault
 from fleetsim.selectors.baselines.uniform import RandomSelector, RandomSettings
 from fleetsim.simulate import run
 from fleetsim.simulate.built_parts import task_request
-from fleetsim.simulate.shortest_tasks import deadline_fault
 from fleetsim.training.preparation import prepare_task
 
 QUICK = ("fleet.size=6", "server.cohort=2", "server.over_commit=1.0", "task.partition={kind: iid}")
@@ -146,7 +146,13 @@ def test_a_deadline_that_no_client_can_meet_is_found_before_the_run():
         scenario = load("quickstart", [*few, f"server.deadline_s={deadline_s}"])
         task = task_request(scenario)
         prepared = prepare_task(task, train=False, torch_device="cpu", workers=1)
-        return deadline_fault(scenario, prepared)
+        size = TaskSize(
+            prepared.num_samples,
+            None,
+            prepared.cost,
+            prepared.upload_byte(scenario.server.compression),
+        )
+        return deadline_fault(scenario, size)
 
     # 64 * 200 + 200 + 200 * 200 + 200 + 200 * 10 + 10 numbers of 32 bit at 1 Mbit/s: 1.76672 s.
     assert "at least 1.77 s for the download" in str(fault(1.76))

@@ -1,7 +1,6 @@
 """Runs that another process is writing: waited for and taken, or begun when it has ended."""
 
 import contextlib
-import importlib
 import json
 import os
 import shutil
@@ -14,17 +13,14 @@ from typing import Any
 
 import pytest
 
-from fleetsim.errors import ScenarioError
 from fleetsim.record import run_folder
 from fleetsim.record.manifest import PlatformRecord, read_manifest, write_manifest
 from fleetsim.record.run_folder import RunIsBusyError, locked
 from fleetsim.record.saved_run import open_run
 from fleetsim.simulate import run
-from fleetsim.studies import run_order
 from fleetsim.studies.backends import LocalProcesses
 from fleetsim.studies.execution import execute
 from fleetsim.studies.run_order import (
-    PluginSource,
     carry_out,
     carry_out_and_return,
     order_of,
@@ -334,19 +330,3 @@ def test_a_mixed_study_says_what_differs_and_how_many_runs_have_it(study, tmp_pa
     assert f"numpy (1.0, {numpy})" in platforms or f"numpy ({numpy}, 1.0)" in platforms
     assert "2 versions of fleetsim" in versions
     assert "0.0.1: 1" in versions
-
-
-def test_a_plug_in_that_travels_again_with_another_source_is_replaced(monkeypatch):
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    for number in (1, 2):
-        run_order.place_plugin(PluginSource("travelled:Mine", f"NUMBER = {number}\n"))
-
-        result = importlib.import_module("travelled").NUMBER
-        assert result == number
-    del sys.modules["travelled"]
-
-
-def test_a_plug_in_of_the_name_of_an_installed_module_is_refused():
-    with pytest.raises(ScenarioError, match="on this machine is another module; rename your own"):
-        run_order.place_plugin(PluginSource("simpy:Mine", "NUMBER = 1\n"))

@@ -13,9 +13,11 @@ n_k = max(minimum, floor(median * exp(sigma * z_k))) with z_k standard normal.
 """
 
 import functools
+import importlib.util
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
@@ -25,6 +27,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from fleetsim import rng
 from fleetsim.contracts import FloatArray, IntArray
+from fleetsim.errors import DataError
 from fleetsim.learning.data.dataset import Dataset
 from fleetsim.learning.data.dataset_kind import DatasetKind
 from fleetsim.rng import stream
@@ -40,7 +43,6 @@ _SPLIT_SEED = 0
 class DigitsSettings(DatasetKind):
     """1,797 real handwritten digits of 8 x 8 pixels that come with scikit-learn: no download."""
 
-    imports_library: ClassVar[bool] = True
     training_samples: ClassVar[int | None] = 1_438
     natural_clients: ClassVar[int | None] = 0
     labels: ClassVar[int | None] = _NUM_CLASSES
@@ -72,12 +74,17 @@ class DigitsSettings(DatasetKind):
 @functools.cache
 def _digits() -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """Return all images [1797, 1, 8, 8] and their labels, read once for the runs of a process."""
-    # Importing scikit-learn takes over a second, and only this data set needs it.
-    from sklearn.datasets import load_digits  # noqa: PLC0415
-
-    bunch = load_digits()
-    inputs = (bunch.images[:, None] / _PIXEL_MAX).astype(np.float32)
-    return inputs, bunch.target.astype(np.int64)
+    # Its place alone is asked for: importing scikit-learn takes over a second.
+    found = importlib.util.find_spec("sklearn")
+    if found is None or found.origin is None:
+        raise DataError("data set digits: it comes with scikit-learn, which is missing; install it")
+    path = Path(found.origin).parent / "datasets" / "data" / "digits.csv.gz"
+    try:
+        rows = np.loadtxt(path, dtype=np.int64, delimiter=",")  # 64 pixels and the label
+    except (OSError, ValueError) as fault:
+        raise DataError(f"{path}: {fault}; install scikit-learn anew") from fault
+    inputs = (rows[:, :-1].reshape(-1, 1, 8, 8) / _PIXEL_MAX).astype(np.float32)
+    return inputs, rows[:, -1]
 
 
 _LOG_MEAN, _LOG_STD = 4.0, 2.0

@@ -21,6 +21,10 @@ Hinge = Literal["crammer-singer", "weston-watkins", "one-vs-rest"]
 classes; summed over one binary machine per class."""
 
 
+MAX_PARAMETERS = 1_000_000_000
+"""Largest model that is simulated."""
+
+
 class ModelKind(Settings):
     """Settings of one kind of model, which build its network."""
 

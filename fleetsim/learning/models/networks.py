@@ -14,10 +14,9 @@ from torch import Tensor, nn
 from fleetsim import rng
 from fleetsim.contracts import SampleForm
 from fleetsim.errors import ScenarioError
-from fleetsim.learning.models.model_kind import ModelKind, UserModelKind
+from fleetsim.learning.models.model_kind import MAX_PARAMETERS, ModelKind, UserModelKind
 from fleetsim.learning.models.settings import ModelSettings
 
-_MAX_PARAMETERS = 1_000_000_000
 """Every task at work holds a copy of them, 4 byte each."""
 
 
@@ -54,10 +53,10 @@ def build_model(
     with torch.device("meta"):
         module = settings.build(samples)
     num_parameters = sum(parameter.numel() for parameter in module.parameters())
-    if num_parameters > _MAX_PARAMETERS:
+    if num_parameters > MAX_PARAMETERS:
         raise ScenarioError(
             f"task.model.kind: {settings.kind} has {num_parameters:.3g} parameters for samples of"
-            f" the shape {input_shape} and {num_classes} classes; at most {_MAX_PARAMETERS:.3g}"
+            f" the shape {input_shape} and {num_classes} classes; at most {MAX_PARAMETERS:.3g}"
             " can be simulated, choose a smaller model"
         )
     _allocate(module)

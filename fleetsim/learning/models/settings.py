@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import math
+from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from annotated_types import Ge, Gt, Le, Lt, MultipleOf
 from pydantic import Field, model_validator
 
-from fleetsim.contracts import SampleForm
+from fleetsim.contracts import ModelCost, SampleForm
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.models.model_kind import Hinge, ModelKind
 from fleetsim.learning.models.paper_cost import CostSettings
@@ -39,6 +41,16 @@ class ChainKind(NetworkKind):
     """Settings of a chain of linear layers."""
 
     trainers: ClassVar[frozenset[str]] = frozenset({"serial", "stacked", "vectorised"})
+
+    def chain_cost(self, samples: SampleForm) -> ModelCost:
+        """Return what `model_cost` reads off the network, from the widths of its layers alone."""
+        hidden: tuple[int, ...] = getattr(self, "hidden", ())
+        widths = math.prod(samples.input_shape), *hidden, samples.num_classes
+        layers = {"gemm": len(widths) - 1}
+        num_weights = sum(inputs * outputs for inputs, outputs in pairwise(widths))
+        num_parameters = num_weights + sum(widths[1:])
+        flop = {"gemm": 2.0 * num_weights}
+        return ModelCost(flop, num_parameters, 4 * num_parameters, layers["gemm"], layers)
 
 
 class ImageKind(NetworkKind):

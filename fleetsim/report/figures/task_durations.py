@@ -15,7 +15,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
-from scipy.stats import CensoredData, ecdf
 
 from fleetsim.contracts import FloatArray, Outcome, Purpose
 from fleetsim.report import quantities
@@ -51,10 +50,14 @@ class Durations:
         """Estimate from tasks, at least one."""
         took_s = (tasks["finished_at_s"] - tasks["dispatched_at_s"]).to_numpy(np.float64)
         is_censored = ~tasks["outcome"].isin(COMPLETE).to_numpy()
-        sf = ecdf(CensoredData.right_censored(took_s, is_censored)).sf
-        is_known = sf.probabilities[-1] < _ROUNDING
+        end_s, which = np.unique(took_s, return_inverse=True)
+        # Tasks that took as long or longer, censored ones too.
+        num_left = np.cumsum(np.bincount(which)[::-1])[::-1]
+        num_done = np.bincount(which, weights=~is_censored)
+        longer = np.cumprod(1.0 - num_done / num_left, dtype=np.float64)
+        is_known = longer[-1] < _ROUNDING
         bound_from_s = math.inf if is_known else float(took_s.max()) * (1.0 + _ROUNDING)
-        return cls(len(tasks), is_censored.sum(), sf.quantiles, sf.probabilities, bound_from_s)
+        return cls(len(tasks), is_censored.sum(), end_s, longer, bound_from_s)
 
     @classmethod
     def of_all(cls, parts: Collection[Durations]) -> Durations:

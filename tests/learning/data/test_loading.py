@@ -1,6 +1,6 @@
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -151,6 +151,12 @@ def test_a_prefetched_set_is_the_one_that_the_arguments_name(settings: DatasetSe
     assert np.array_equal(result.test_labels, plain.test_labels)
 
 
+class _WithLibrary(SyntheticSettings):
+    """A data set whose loading imports a library."""
+
+    imports_library: ClassVar[bool] = True
+
+
 def test_it_is_read_before_anybody_asks_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
     threads: list[str] = []
     is_read = threading.Event()
@@ -169,7 +175,7 @@ def test_it_is_read_before_anybody_asks_and_once(monkeypatch: pytest.MonkeyPatch
     assert reading.take() is not reading.take()
     assert threads == ["fleetsim data", threading.current_thread().name]
     # A library is not imported beside whatever is imported now.
-    Prefetch(DigitsSettings(), seed=3, num_clients=4)
+    Prefetch(_WithLibrary(), seed=3, num_clients=4)
     assert len(threads) == 2
 
 

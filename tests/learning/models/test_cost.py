@@ -89,6 +89,22 @@ def test_measured_networks_have_the_layers_that_their_papers_count(model, num_la
     assert measured_cost(model).num_layers == num_layers
 
 
+@pytest.mark.parametrize(
+    "chain",
+    [
+        models.LogisticSettings(),
+        models.SvmSettings(),
+        models.TwoNNSettings(hidden=(7, 5)),
+        models.TwoNNSettings(hidden=(3, 4), dropout=0.5),
+    ],
+)
+def test_the_cost_of_a_chain_is_known_without_its_network(chain) -> None:
+    form = SampleForm((2, 3, 4), 6)
+    network = build_model(chain, input_shape=(2, 3, 4), num_classes=6, seed=1)
+
+    assert chain.chain_cost(form) == model_cost(network, form.input_shape)
+
+
 PAPER: dict[str, Any] = {
     "kind": "cost",
     "flop_per_sample": {"conv": 3e6, "gemm": 1e6},

@@ -12,8 +12,6 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path, PurePosixPath
 
 import platformdirs
-import requests
-import urllib3
 from rich.progress import (
     BarColumn,
     DownloadColumn,
@@ -161,8 +159,10 @@ def folder_with(known: RemoteSet) -> Path | None:
 
 def _download(name: str, file: RemoteFile, folder: Path, bars: Progress) -> None:
     """Download one verified file into the folder, from the first address that gives it."""
-    # Here, because in a notebook its import of tqdm warns of missing widgets.
+    # Here, because in a notebook its import of tqdm warns of missing widgets. Scenarios that read
+    # no such set wait for none of these.
     import pooch  # noqa: PLC0415
+    import urllib3  # noqa: PLC0415
 
     pooch.get_logger().setLevel("WARNING")  # the bars show the same
     paths.kind_of(folder / file.name)  # a pipe there would block
@@ -206,6 +206,8 @@ def _download(name: str, file: RemoteFile, folder: Path, bars: Progress) -> None
 
 def _receive(url: str, file: RemoteFile, path: Path, on_chunk: Callable[[int], None]) -> None:
     """Write what an address gives to a path, up to the size of the published file."""
+    import requests  # noqa: PLC0415
+
     left_byte = file.num_byte
     ends_at_s = time.monotonic() + _GRACE_S + file.num_byte / _LEAST_BYTE_PER_S
     # A file that the server packed for the transfer would be another one.

@@ -5,30 +5,45 @@ hold the model already. Both are taken at full speed over the best link, or an i
 where rates change. So no client is faster in the run.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from fleetsim.contracts import FloatArray, Work, WorkKind
+from fleetsim.contracts import FloatArray, IntArray, ModelCost, Work, WorkKind
 from fleetsim.fleet.devices.compute import unloaded_s
 from fleetsim.fleet.network.direction import ROW, Direction
 from fleetsim.fleet.population import Fleet, build_fleet
-from fleetsim.scenario import Scenario
-from fleetsim.training.prepared_task import PreparedTask
+from fleetsim.scenario.settings import Scenario
 from fleetsim.units import BIT_PER_BYTE
 
 
-def deadline_fault(scenario: Scenario, prepared: PreparedTask) -> str | None:
+@dataclass(frozen=True, slots=True)
+class TaskSize:
+    """Size of the tasks of a scenario: samples of every client, work and bytes of the model."""
+
+    num_samples: IntArray
+    """Training samples of every client [N]."""
+    owners: tuple[str, ...] | None
+    """Name of the natural client that each client is [N]; None: a partition without them."""
+    cost: ModelCost
+    upload_byte: int
+
+
+def deadline_fault(scenario: Scenario, size: TaskSize) -> str | None:
     """Build the fleet, and return why no client can meet the deadline, if so."""
     fleet = build_fleet(
         scenario.fleet,
         seed=scenario.clients_seed,
-        num_samples=prepared.num_samples,
+        num_samples=size.num_samples,
         files=scenario.files,
-        owners=prepared.owners,
+        owners=size.owners,
     )
-    return unmet_deadline(scenario, fleet, prepared)
+    return unmet_deadline(scenario, fleet, size.cost, size.upload_byte)
 
 
-def unmet_deadline(scenario: Scenario, fleet: Fleet, prepared: PreparedTask) -> str | None:
+def unmet_deadline(
+    scenario: Scenario, fleet: Fleet, cost: ModelCost, upload_byte: int
+) -> str | None:
     """Return why no client can meet the deadline, if so."""
     deadline_s, local = scenario.server.deadline_s, scenario.task.local
     if deadline_s is None or local.partial_fraction:
@@ -39,14 +54,14 @@ def unmet_deadline(scenario: Scenario, fleet: Fleet, prepared: PreparedTask) -> 
         rows = fleet.device == index
         train_s[rows] = unloaded_s(
             profile.compute,
-            prepared.cost,
+            cost,
             work,
             num_samples=fleet.num_samples[rows],
             batching=local.batching,
         )
     train_s /= fleet.unit_speed
-    down_s = _least_s(fleet, Direction.DOWN, prepared.cost.payload_byte)
-    up_s = _least_s(fleet, Direction.UP, prepared.upload_byte(scenario.server.compression))
+    down_s = _least_s(fleet, Direction.DOWN, cost.payload_byte)
+    up_s = _least_s(fleet, Direction.UP, upload_byte)
     task_s = np.maximum(down_s, train_s + up_s)
     best = int(task_s.argmin())
     if task_s[best] <= deadline_s:
