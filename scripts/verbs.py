@@ -10,7 +10,8 @@ from fleetsim.cli import app
 
 def verbs(group: Any = None, path: tuple[str, ...] = ("fleetsim",)) -> Iterator[Any]:
     """Yield each command that does something, as the words that call it and the click command."""
-    for name, command in (group or typer.main.get_command(app)).commands.items():
+    group = group or typer.main.get_command(app)
+    for name, command in group.commands.items():
         if hasattr(command, "commands"):
             yield from verbs(command, (*path, name))
         else:

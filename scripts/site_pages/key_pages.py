@@ -97,11 +97,7 @@ def described(
     if entry.no_effect:
         facts += f" No effect if {entry.no_effect}."
     lines = [markdown(entry.description), facts]
-    if (
-        entry.kinds
-        and entry.key not in CHAPTERS
-        and entry.key not in (SELECTOR, f"{SELECTOR}.kind")
-    ):
+    if entry.kinds and entry.key not in {*CHAPTERS, SELECTOR, f"{SELECTOR}.kind"}:
         kinds = (f"- `{kind}`: {first_line(text)}" for kind, text in entry.kinds.items())
         lines.append("\n".join(kinds))
     body = "\n\n".join(filter(None, lines))
@@ -132,10 +128,11 @@ def chapter(prefix: str, members: list[tuple[str, ExplainedKey]]) -> str:
         if each.key == prefix:
             kinds |= each.kinds
     sections: dict[str, list[str]] = {"": [], **{kind: [] for kind in kinds}, "several": []}
+    told = (ANY_MODE, f"{tag}: {', '.join(kinds)}", *(f"{tag}: {kind}" for kind in kinds))
     for name, entry in members:
         of = values_of(entry, tag) if kinds else []
         section = of[0] if len(of) == 1 else "several" if of and len(of) < len(kinds) else ""
-        sections[section].append(described(name, entry))
+        sections[section].append(described(name, entry, told=told))
     home = page_of(prefix).removeprefix("docs/")
     lines = [f"# {CHAPTERS[prefix]}\n", f"For users who write a scenario: {INTRO}"]
     lines += [f"What it means, and its limits: [](/{home}).\n", *sections[""]]

@@ -6,7 +6,7 @@ import inspect
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from importlib import resources
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal, get_args
 
 import yaml
 
@@ -14,7 +14,7 @@ from fleetsim import bundled, catalogue, errors
 from fleetsim.learning.data.loading import DatasetSettings
 from fleetsim.schema import strict_yaml
 from scripts import verbs
-from scripts.kinds_of_parts import kind_of
+from scripts.kinds_of_parts import kind_of, options
 from scripts.site_pages.key_pages import markdown
 from scripts.site_pages.staging import CHILDREN
 
@@ -35,8 +35,8 @@ def option_names(parameter: Any) -> str:
     """Return an option with the form of its value."""
     kind = parameter.type_descriptor.annotation
     value = parameter.metavar
-    if value is None and get_origin(kind) is Literal:
-        value = "|".join(map(str, get_args(kind)))
+    if value is None:
+        value = "|".join(options(kind)) or None
     if value is None and kind is not bool:
         value = getattr(kind, "__name__", "text").upper()
     names = ", ".join(f"`{name}`" for name in parameter.opts)
@@ -53,7 +53,7 @@ def commands() -> str:
                 f"`{(one.metavar or one.name).upper()}`"
                 if one.param_type_name == "argument"
                 else option_names(one),
-                str(one.help or "").replace("\\[", "["),
+                markdown(str(one.help or "").replace("\\[", "[")),
                 "" if one.default in (None, False, ()) else f"`{one.default}`",
             ]
             for one in parameters

@@ -16,7 +16,7 @@ import os
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -79,7 +79,7 @@ def stored() -> dict[str, dict[str, Any]]:
     return {one["kind"]: one for one in map(json.loads, lines)}
 
 
-def figure(result: dict[str, Any]) -> str:
+def figure(result: Mapping[str, Any]) -> str:
     """Return an SVG drawing: a row for each round, a column for each client, and their totals.
 
     Clients stand by device, those with most samples first.
