@@ -71,21 +71,21 @@ def commands() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def figures(data: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str, str, str]]:
-    """Yield key, value, whether it was inferred, and source of all figures of a hardware file."""
+def figures(data: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str, str]]:
+    """Yield key, value and source of all figures of a hardware file; words have no source."""
     for key, value in data.items():
         name = f"{path}.{key}" if path else key
         if isinstance(value, Mapping) and "value" in value:
-            inferred = "inferred" if value.get("inferred") else ""
-            yield f"`{name}`", str(value["value"]), inferred, str(value.get("source", ""))
+            inferred = "*inferred*: " if value.get("inferred") else ""
+            yield f"`{name}`", str(value["value"]), f"{inferred}{value['source']}"
         elif isinstance(value, Mapping):
             yield from figures(value, name)
         elif isinstance(value, list):
             for entry in value:
                 words = (f"{k} {v}" for k, v in entry.items()) if isinstance(entry, Mapping) else ()
-                yield f"`{name}`", ", ".join(words) or str(entry), "", ""
+                yield f"`{name}`", ", ".join(words) or str(entry), ""
         else:
-            yield f"`{name}`", str(value), "", ""
+            yield f"`{name}`", str(value), ""
 
 
 def hardware(kind: Literal["devices", "radios"]) -> dict[str, str]:
@@ -105,12 +105,16 @@ def hardware(kind: Literal["devices", "radios"]) -> dict[str, str]:
         text, data = path.read_text("utf-8"), strict_yaml.read(path).data
         comment = re.match(r"(?:#.*\n)*", text)
         words = " ".join(line.strip("# ") for line in (comment[0] if comment else "").splitlines())
-        head = ("figure", "value", "", "source")
+        found = [one for one in figures(data) if one[0] != "`title`"]
+        facts = [
+            f"- {key}: {' '.join(value.split())}" for key, value, source in found if not source
+        ]
         pages[f"reference/{kind}/{name}.md"] = "\n\n".join(
             [
-                f"# {data['title']} (`{name}`)",
-                markdown(words),
-                table(head, (row for row in figures(data) if row[0] != "`title`")),
+                f"# {name}",
+                f"{data['title']}. {markdown(words)}",
+                "\n".join(facts),
+                table(("figure", "value", "source"), (one for one in found if one[2])),
                 f"```sh\nfleetsim show {kind.removesuffix('s')} {name}\n```\n",
             ]
         )
