@@ -1,7 +1,7 @@
 """AFL, active federated learning: sampling of clients by the loss of their samples.
 
 A client that failed to answer counts as -infinity, like one without a valuation: it is left out
-first and never drawn actively. A loss that is not finite teaches nothing. See docs/selectors.md.
+first and never drawn actively. A loss that is not finite teaches nothing.
 
 Source: Goetz, Malik, Bui, Moon, Liu, Kumar, arXiv 1909.12641; alpha = (0.75, 0.01, 0.1), all
 clients evaluated once and the active part rounded down as in Yoruko-Tang/FedCor@d941083

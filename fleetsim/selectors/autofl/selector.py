@@ -1,6 +1,6 @@
 """AutoFL: Q-tables of clients choose the cohort, and the clock at which each of it computes.
 
-docs/selectors.md has states, reward, choice and costs. Readings:
+Readings of the source:
 
 * *Execution targets.* The source has five levels without units; here they are shares of the full
   clock. A board's CPU and its GPU are profiles of their own, and a client has one of them.

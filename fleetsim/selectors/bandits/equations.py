@@ -22,15 +22,7 @@ selection", section IV, Algorithm 1, equations (3), (8), (10), (11). Open there,
 meaning of "adds the reward of client i to the arms containing client i" (`initial_means`). Members
 of a last group that is not full are drawn from the other clients.
 
-In BP-UCB (section V-A, Algorithm 2) arms are clients. In slot t client n has the index
-
-    Psi_n = r_n + b_n(1) / N + mu sqrt(ln t / Pi_n)      (17)
-
-with r_n the mean of its *own* opinions over the slots in which it was selected (18), b_n(1) its
-belief that it should be, and Pi_n the number of these slots. The K largest train. `rewarded` adds
-the opinions of clients that trained, in slot 1 of all that have one. The paper does not say which
-clients train in slot 1; here K random ones do (the caller's draw). The opinion that each client has
-of that model is its r_n, with Pi_n = 1.
+BP-UCB has the index (17) of its own (`fleetsim.selectors.bp_ucb.selector`).
 """
 
 import itertools

@@ -3,9 +3,8 @@
 K is the cohort, or all clients where the fleet is smaller. The mean opinion is taken over those
 that answered. No client is asked after the last slot.
 
-Quick-Init UCB has a first estimate of every arm after N / K slots. docs/selectors.md has its
-groups, absences and rehearsed groups (`cold_start: reset`). The order of the groups, open in the
-paper, is random; `ties: lowest_id` takes the order of the ids, which favours experiments that
+Quick-Init UCB has a first estimate of every arm after N / K slots. The order of the groups, open in
+the paper, is random; `ties: lowest_id` takes the order of the ids, which favours experiments that
 number the good clients first.
 
 Source: Tong et al., "From learning to analytics", section IV (mu = 1, L = 15), Algorithm 1. The

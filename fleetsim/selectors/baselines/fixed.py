@@ -2,11 +2,12 @@
 
 Every choice takes the available ones of `clients` in the given order, at most as many as wanted. No
 other client replaces a missing one. With the right clients this is the "optimal selection" that
-some papers compare with, because an exhaustive search is infeasible beyond toy fleets: Tong et al.,
-"From learning to analytics: improving model efficacy with goal-directed client selection", always
-choose the five clients with i.i.d. data.
+some papers compare with, because an exhaustive search is infeasible beyond toy fleets.
 
 The server must be told the clients. No probes, no state.
+
+Source: Tong et al., "From learning to analytics: improving model efficacy with goal-directed client
+selection", who always choose the five clients with i.i.d. data.
 """
 
 from collections.abc import Iterable

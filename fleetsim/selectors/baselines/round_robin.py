@@ -1,7 +1,10 @@
 """Round-robin selection: all clients in turn.
 
-docs/selectors.md has the blocks, their top-up, sets and slots. The blocks form a sequence. A choice
-takes the first `wanted` available clients from the present position on; then the position advances
+A random order of the N clients is cut into blocks, one for each choice:
+
+    ceil(N / K) blocks of K clients; the last is filled up with random clients of the others
+
+The blocks form a sequence. A choice takes the first `wanted` available clients from the present position on; then the position advances
 by `wanted`, with `slot_rounds` after the last round of a slot, unless that round has no candidates.
 Predefined sets form a circle: a choice is the first K available clients of a set and, where members
 are missing, of the sets after it.

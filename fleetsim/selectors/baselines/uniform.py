@@ -1,7 +1,11 @@
 """Random selection: K of the available clients, uniformly or in proportion to their data.
 
-docs/selectors.md has the law of the draw ("sequential renormalisation"; with equal weights every
-K-subset is equally likely), predefined sets and slots. It is made as an exponential race: client i
+Clients are drawn without replacement ("sequential renormalisation"); the next one is client i with
+the probability
+
+    w_i / (sum of w_j over the clients not yet drawn),      w_i = 1 (uniform) or n_i (size)
+
+With equal weights every K-subset is equally likely. The draw is an exponential race: client i
 arrives at E_i / w_i with independent E_i ~ Exp(1), and the first K arrivals are taken in their
 order. The logarithms of the arrivals are Gumbel variables, so this is also the Gumbel top-k draw.
 The E_i are drawn for the whole fleet, available or not.

@@ -1,6 +1,14 @@
 """BP-UCB: a bandit over clients, which find by belief propagation whether they should train.
 
-docs/selectors.md has the index, the graph, costs and failures. Not there:
+Arms are clients, and there is no server. After slot t each client evaluates the new model on its
+own samples; the accuracy is its *opinion*. Neighbours agree on beliefs (`belief_propagation`), and
+client n has the index
+
+    Psi_n = r_n + b_n(1) / N + mu sqrt(ln t / Pi_n)      (17)
+
+with r_n the mean of its *own* opinions over the slots in which it was selected (18), b_n(1) its
+belief that it should be, and Pi_n the number of these slots. The K largest train. In slot 1 K
+random clients do, which the paper leaves open.
 
 * The opinion that each client has of the model of slot 1 is its first mean, with one play. A client
   that appears later begins likewise.

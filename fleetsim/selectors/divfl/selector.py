@@ -1,7 +1,6 @@
 """DivFL: clients whose gradients together represent those of all clients.
 
-Clients need the model for training anyway, so a request for a gradient adds no download. See
-docs/selectors.md.
+Clients need the model for training anyway, so a request for a gradient adds no download.
 
 Source: Balakrishnan, Li, Zhou, Himayat, Smith, Bilmes, ICLR 2022, as in melodi-lab/divfl@4a5b80d;
 updates and squared distances as in

@@ -1,7 +1,6 @@
 """Favor: clients that a deep Q-network values most, by the models of all clients.
 
-Without any answer to the first probes there is no state, and clients are chosen at random. See
-docs/selectors.md.
+Without any answer to the first probes there is no state, and clients are chosen at random.
 
 Source: Wang, Kaplan, Niu, Li, INFOCOM 2020, by notes in translation and a fork of iQua/flsim with a
 deep Q-network. gamma = 0.999, Xi = 64, RMSprop, the replay memory of 10,000, the 512 hidden units

@@ -1,6 +1,6 @@
 """FedCor: clients whose training is expected to lower the loss of all most, by correlation.
 
-docs/selectors.md has the score, the requests of warm-up and shadow rounds, and costs. Not there:
+Requests of the warm-up and of later rounds:
 
 * No client is asked twice for the same model: the loss after one round is the loss before the next.
   Losses that are not finite are no answers.

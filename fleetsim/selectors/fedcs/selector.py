@@ -2,7 +2,7 @@
 
 Two rules are fleetsim's, so that a run continues: if no client fits, the one with the shortest
 round is chosen; if no client answered, random candidates are. T_round is the selector's plan; the
-server closes a round at `server.deadline_s`. See docs/selectors.md.
+server closes a round at `server.deadline_s`.
 
 Source: Nishio, Yonetani, ICC 2019 (arXiv 1804.08333), Protocol 1 and Algorithm 3; T_round = 180 s
 and C = 0.1 are from memory of its experiments with 1000 clients.

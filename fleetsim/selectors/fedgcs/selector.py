@@ -1,8 +1,7 @@
 """FedGCS: sets of clients that a network proposes after learning from records of selections.
 
 A round is recorded whether it was aggregated or not, unless no accuracy is known. If no client that
-the networks know is a candidate, the choice is random. The paper is silent on both. See
-docs/selectors.md.
+the networks know is a candidate, the choice is random. The paper is silent on both.
 
 Source: Ning, Tian, Xiao, Fan, Wang, Li, Wang, Zhou, IJCAI 2024 (arXiv 2405.06312);
 zhiyuan-ning/GenerativeFL@785773b, whose collectors are empty, so that the text is followed.

@@ -1,8 +1,7 @@
 """FedMarl: probed clients whose agents say continue; the others stop after an epoch.
 
-docs/selectors.md has the states, the rules of the choice, the reward and the learning. Ning et al.,
-"FedGCS", IJCAI 2024, have 20 clients for FedMarl beside 10 for the others; it is read as 20
-candidates for 10 wanted.
+Ning et al., "FedGCS", IJCAI 2024, have 20 clients for FedMarl beside 10 for the others; it is read
+as 20 candidates for 10 wanted.
 
 Source: Zhang, Lin, Zhang, AAAI 2022 (arXiv 2201.02932), by third-party notes.
 """

@@ -1,6 +1,6 @@
 """GPFL: clients whose updates point along the global direction, balanced by a confidence bound.
 
-docs/selectors.md has the scores and costs. After round t, in this order:
+After round t, in this order:
 
 1. c_i of the clients that delivered, against the old G;
 2. rewards mu_i, with the factor of (8) for those that delivered;

@@ -1,7 +1,22 @@
 """Equations of Oort: shares, utilities, penalties, pools and the pacer.
 
-Pure functions of arrays over the clients considered [n]. Their use and the sources are described in
-`fleetsim.selectors.oort.selector`, the choices of published implementations in `profiles.yaml`.
+The server keeps the utility U of every client i that delivered, from the losses of its samples B_i
+in training, its seconds t from dispatch to answer, and the last round L in which it was selected.
+In round R a client with a utility scores
+
+    U(i)    = |B_i| sqrt(mean over B_i of Loss^2)
+    Util(i) = (min(U(i), clip) + sqrt(0.1 ln R / L(i))) * min(1, T / t(i))^alpha
+    epsilon = max(0.9 * 0.98^(R - 1), 0.2)
+
+* Of K clients, (1 - epsilon) K are exploited: drawn in proportion to Util among those with at least
+  c times the score of that rank.
+* The others explore: they are drawn among clients without a utility, in proportion to their
+  samples. Each part fills places that the other cannot fill.
+* The pacer adds Delta to the preferred duration T where the utility gathered in the last W rounds
+  is less than in the W rounds before.
+* A client that did not deliver gets the mean utility of those that did.
+
+`profiles.yaml` has the values and rules of published implementations.
 """
 
 import math

@@ -1,6 +1,6 @@
 """Oort: clients of high statistical utility that are fast enough, and a share of new ones.
 
-docs/selectors.md has utility, pools, pacer, stragglers and profiles. Not there:
+Details of the choice:
 
 * Of (1 - epsilon) K the floor is exploited. The cold-start utility n_i of exploration is that of
   the samples of one local pass, min(n, steps * batch).

@@ -1,6 +1,14 @@
 """Power-of-choice: the largest losses among d random candidates.
 
-docs/selectors.md has the variants, what happens to candidates that do not answer, and costs.
+Of the available clients d candidates are drawn without replacement, each next one in proportion to
+its samples. The server obtains their losses under the present model w, and takes the largest:
+
+    C   = d draws, client i with probability n_i / (sum of n_j over the clients not yet drawn)
+    S   = the K candidates in C with the largest F_k(w) = mean loss over the samples of client k
+
+`pow-d` asks for the mean over all samples, `cpow-d` over a random mini-batch; `rpow-d` asks nothing
+and takes the mean that the client's last training reported, infinity where there is none. With d =
+K the choice is random, with d = N greedy. Candidates without an answer are out.
 
 Source: Cho, Wang, Joshi, "Towards understanding biased client selection in federated learning",
 AISTATS 2022 (arXiv 2010.01243). Defaults: batch 64 as in Flower's baseline `power_of_choice`, d = 2

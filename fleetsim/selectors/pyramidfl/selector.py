@@ -1,7 +1,6 @@
 """PyramidFL: Oort's cohort, with smaller uploads of less important clients and more work for fast.
 
-docs/selectors.md has ranks, shares of uploads and extra work, and the differences from the authors'
-code. The choice, its settings and draws are those of `fleetsim.selectors.oort`.
+The choice, its settings and draws are those of `fleetsim.selectors.oort`.
 
 Source: Li, Zeng, Zhang, Cao, MobiCom 2022, as in liecn/PyramidFL@527b73e (lo 0.1, hi 0.6, beta 1;
 0.5 in its experiments).

@@ -1,7 +1,6 @@
 """TiFL: one tier of clients of similar latency per round, with more rounds for low accuracy.
 
-docs/selectors.md has profiling, tiers, choice and adaptation. Profiling goes on stage by stage. A
-tier without an answer keeps its accuracy.
+Profiling goes on stage by stage. A tier without an answer keeps its accuracy.
 
 Source: Chai et al., HPDC 2020 (arXiv 2001.09249), by bacox/fltk@ba90a78 and later
 re-implementations. One profiling round and I = 10 are inferred; here clients measure accuracies on

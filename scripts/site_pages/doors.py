@@ -1,0 +1,60 @@
+"""Navigation of the site: its doors from docs/site.toml, and the lists on index pages."""
+
+import tomllib
+from typing import Any
+
+from fleetsim import catalogue
+from scripts.site_pages import key_pages
+from scripts.site_pages.reference_pages import table
+from scripts.site_pages.staging import ROOT
+
+GALLERY = {"scenarios": ("Scenarios", "fleetsim run"), "studies": ("Studies", "fleetsim study run")}
+
+
+def doors() -> dict[str, Any]:
+    """Return the doors by place."""
+    return tomllib.loads((ROOT / "docs" / "site.toml").read_text("utf-8"))
+
+
+def toctree(pages: list[str], options: str = ":titlesonly:") -> str:
+    """Return a list of pages, which is their place in the navigation."""
+    lines = "\n".join(pages)
+    return f"```{{toctree}}\n{options}\n\n{lines}\n```\n"
+
+
+def home() -> str:
+    """Return what follows README.md on the first page: the doors."""
+    rows = [
+        f"- [{door['title']}](/{place}/index.md): {door.get('text', 'How the world is modelled.')}"
+        for place, door in doors().items()
+    ]
+    places = [f"{door['title']} </{place}/index>" for place, door in doors().items()]
+    return "\n".join(["\n## Documentation\n", *rows, "", toctree(places, ":hidden:")])
+
+
+def pages() -> dict[str, str]:
+    """Return the pages of the doors, and lists that they name, by place."""
+    found = {
+        f"{place}/index.md": "\n\n".join(
+            [f"# {door['title']}", door["text"], toctree([f"/{page}" for page in door["pages"]])]
+        )
+        for place, door in doors().items()
+        if door["pages"]
+    }
+    key_places = [f"/{place.removesuffix('.md')}" for place in key_pages.places()]
+    found["reference/keys/index.md"] = (
+        "# Keys of scenarios, studies and searches\n\nEvery key with its type, range, default and"
+        " effect, as `fleetsim explain KEY` shows it. Keys of selectors:"
+        f" [](/reference/selectors/index.md).\n\n{toctree(key_places)}"
+    )
+    found["reference/bundled/index.md"] = (
+        "# Bundled files\n\nOrigin, licence and columns of files that fleetsim brings.\n\n"
+        "```{toctree}\n:titlesonly:\n:glob:\n\n*\n```\n"
+    )
+    for subject, (title, command) in GALLERY.items():
+        rows = [[f"`{name}`", question] for name, question in catalogue.listing(subject).rows]
+        found[f"gallery/{subject}.md"] = (
+            f"# {title}\n\nFor users who look for one to start from: run it with"
+            f" `{command} NAME`.\n\n{table(('name', 'question'), rows)}\n"
+        )
+    return found
