@@ -171,12 +171,22 @@ class _Gpt2(nn.Module):
         return linear(states if self.is_sequence else states[:, -1], self.tokens.weight)
 
 
+def in_nhwc(images: Tensor) -> Tensor:
+    """Return images [n, C, H, W] in NHWC; the same if they are already.
+
+    `contiguous` would leave those of one channel alone, and torch take them for NCHW.
+    """
+    if images.stride(1) == 1:
+        return images
+    return torch.empty_like(images, memory_format=torch.channels_last).copy_(images)
+
+
 class ChannelsLast(nn.Module):
     """Layer that stores the channels of a pixel contiguously (NHWC); free if they are already."""
 
     def forward(self, images: Tensor) -> Tensor:
         """Map [n, C, H, W] to the same shape."""
-        return images.contiguous(memory_format=torch.channels_last)
+        return in_nhwc(images)
 
 
 def channels_last(network: nn.Sequential) -> nn.Sequential:

@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from benchmarks.peers.networks import Form, build, channels_last
+from benchmarks.peers.networks import Form, build, channels_last, in_nhwc
 
 _CHUNK = 500
 """Number of samples in one pass of the evaluation."""
@@ -81,7 +81,7 @@ class Worksheet:
         inputs = torch.from_numpy(np.array(self.array("train_inputs")[start:stop]))
         labels = torch.from_numpy(np.array(self.array("train_labels")[start:stop]))
         if self.is_channels_last:
-            inputs = inputs.contiguous(memory_format=torch.channels_last)
+            inputs = in_nhwc(inputs)
         return inputs, labels
 
     def turn(self, number: int) -> list[int]:
