@@ -1,4 +1,4 @@
-"""Command `python -m benchmarks`: measure fleetsim and its peers, write docs/benchmarks.md."""
+"""Command `python -m benchmarks`: measure fleetsim and its peers, and write docs/benchmarks.md."""
 
 from __future__ import annotations
 
@@ -7,20 +7,24 @@ import os
 import sys
 from pathlib import Path
 
-from benchmarks import environments, page, runs
-from benchmarks.contestants import CONTESTANTS, OURS
+from benchmarks import environments, page, runs, summary
+from benchmarks.contestants import CONTESTANTS
 from benchmarks.measure import Options, measure
 from benchmarks.results import Store
-from benchmarks.works import WORKS, DataFolders
+from benchmarks.works import OURS, WORKS, DataFolders
 from fleetsim.errors import FleetsimError
 
 _PAGE = runs.ROOT / "docs" / "benchmarks.md"
 _WRONG_INPUT, _INTERRUPTED = 2, 130
 _EXAMPLE = """\
 example:
-  python -m benchmarks                               all works, three times; 40 minutes
+  python -m benchmarks                               all works, three times; 90 minutes on two cores
   python -m benchmarks --works w1 w3 --repeats 1     two works, once
-  python -m benchmarks --render                      write docs/benchmarks.md from the results
+  python -m benchmarks --merge MACHINE.json          add a machine to docs/benchmarks.md
+  python -m benchmarks --render                      write docs/benchmarks.md anew
+
+Measuring writes machine.json into --out and changes no page; --merge takes that file, also of
+another machine, into benchmarks/machines/ and writes the page.
 
 The same command continues an interrupted session: runs whose results are in --out are not repeated
 unless they failed. Environments, exported data and results are kept in $FLEETSIM_BENCH, or in
@@ -40,14 +44,20 @@ def main() -> None:
         rounds=arguments.rounds,
         workers=arguments.workers,
         timeout_s=arguments.timeout_s,
-        folders=DataFolders(own_data=home / "data", cifar10=arguments.cifar10),
+        folders=DataFolders(
+            own_data=home / "data", cifar10=arguments.cifar10, wikitext2=arguments.wikitext2
+        ),
         home=home,
         store=Store(arguments.out or home / "results"),
     )
     try:
-        if not arguments.render:
+        for record in arguments.merge:
+            print(f"machine: {summary.merge(record, arguments.machines)}")
+        if arguments.merge or arguments.render:
+            _render(arguments.machines, arguments.page)
+        else:
             measure(options)
-        _render(options.store, arguments.page)
+            print(f"to docs/benchmarks.md: python -m benchmarks --merge {options.store.machine}")
     except FleetsimError as fault:
         print(f"error: {fault}", file=sys.stderr)
         sys.exit(_WRONG_INPUT)
@@ -85,7 +95,24 @@ def _parser() -> argparse.ArgumentParser:
         "--cifar10", type=Path, help="folder of CIFAR-10 for w4, unless fleetsim finds it"
     )
     parser.add_argument(
+        "--wikitext2", type=Path, help="folder of WikiText-2 for w8, unless fleetsim finds it"
+    )
+    parser.add_argument(
         "--page", type=Path, default=_PAGE, help="file of the page (docs/benchmarks.md)"
+    )
+    parser.add_argument(
+        "--machines",
+        type=Path,
+        default=summary.MACHINES,
+        help="folder of the records of machines (benchmarks/machines)",
+    )
+    parser.add_argument(
+        "--merge",
+        nargs="+",
+        type=Path,
+        default=[],
+        metavar="FILE",
+        help="add records of machines and write the page, without measuring",
     )
     parser.add_argument("--render", action="store_true", help="write the page without measuring")
     return parser
@@ -98,12 +125,9 @@ def _positive(text: str) -> int:
     return int(text)
 
 
-def _render(store: Store, target: Path) -> None:
-    """Write the page from all stored results."""
-    results = store.all()
-    if not results:
-        raise SystemExit(f"no results in {store.folder}")
-    target.write_text(page.render(results, store.session()), encoding="utf-8")
+def _render(machines: Path, target: Path) -> None:
+    """Write the page from the records of all machines."""
+    target.write_text(page.render(summary.all_machines(machines)), encoding="utf-8")
     print(f"page: {target}")
 
 

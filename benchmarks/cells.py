@@ -14,9 +14,9 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join([*lines, ""])
 
 
-def median(values: Spread | None, form: str) -> str:
-    """Format the median alone; a dash if there is none."""
-    return "-" if values is None else format(values.median, form)
+def number(value: float | None, form: str) -> str:
+    """Format a number; a dash if there is none."""
+    return "-" if value is None else format(value, form)
 
 
 def spread(values: Spread | None, form: str) -> str:
@@ -44,7 +44,7 @@ def memory(one: Figures) -> str:
     """Format the peak until the last round ended and, in parentheses, until the process ended."""
     if one.memory_mib is None or one.whole_memory_mib is None:
         return "-"
-    return f"{one.memory_mib.median:.0f} ({one.whole_memory_mib.median:.0f})"
+    return f"{one.memory_mib:.0f} ({one.whole_memory_mib:.0f})"
 
 
 def rate(one: Figures, gflop: float | None, peak: float | None, *, is_same: bool) -> str:

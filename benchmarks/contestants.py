@@ -4,7 +4,10 @@ The settings come from trials on two cores:
 
 - Flower: one actor per core with one thread each;
 - pfl: one process, and one process per core;
-- FedLab and FLGo: one process; two threads are faster for the larger networks only.
+- FedLab and FLGo: one process; two threads are faster for the larger networks only;
+- BlazeFL: one Python thread per core with one torch thread each, as its documentation recommends.
+
+Where trials left open which setting is faster, several are measured, and the fastest counts.
 """
 
 from __future__ import annotations
@@ -24,6 +27,8 @@ class Peer:
     """Requirement for pip."""
     distributions: tuple[str, ...]
     """Distributions whose versions the page names."""
+    interpreter: str | None = None
+    """Command of the Python that it needs; None: the one that runs fleetsim."""
 
 
 PEERS = (
@@ -31,7 +36,25 @@ PEERS = (
     Peer("pfl", "pfl[pytorch]==0.6.0", ("pfl",)),
     Peer("fedlab", "fedlab==1.3.0", ("fedlab",)),
     Peer("flgo", "flgo==0.4.4", ("flgo",)),
+    Peer("blazefl", "blazefl[contrib,reproducibility]==3.0.0", ("blazefl",), "python3.14t"),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Setting of a peer, of which several may be measured in a work."""
+
+    name: str = ""
+    label: str = ""
+    is_channels_last: bool = False
+    """True if images are stored in NHWC."""
+    has_one_thread: bool = False
+    """True if torch has one thread; False: as many as `Contestant.threads`."""
+
+
+PLAIN = Setting()
+NHWC = Setting("nhwc", "NHWC", is_channels_last=True)
+ONE_THREAD = Setting("one-thread", "1 thread", has_one_thread=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +83,22 @@ class Contestant:
         """Number of torch threads in each process."""
         return 1 if self.uses_all_cores or work.name in self.slow_threads else cores
 
+    def settings(self, work: Work) -> tuple[Setting, ...]:
+        """Return the settings that are measured in a work."""
+        if work.has_images:
+            return PLAIN, NHWC
+        if work.has_text and not self.uses_all_cores:
+            return PLAIN, ONE_THREAD
+        return (PLAIN,)
 
-OURS = "fleetsim"
+    def name_in(self, setting: Setting) -> str:
+        """Return the name in the results of this contestant in a setting."""
+        return f"{self.name}-{setting.name}" if setting.name else self.name
+
+    def label_in(self, setting: Setting) -> str:
+        """Return the label in the tables of this contestant in a setting."""
+        return f"{self.label}, {setting.label}" if setting.label else self.label
+
 
 CONTESTANTS = (
     Contestant(
@@ -106,5 +143,13 @@ CONTESTANTS = (
         "benchmarks.peers.flgo_",
         uses_all_cores=False,
         slow_threads=frozenset({"w1", "w3", "w5", "w6"}),
+    ),
+    Contestant(
+        "blazefl",
+        "BlazeFL",
+        "blazefl",
+        "benchmarks.peers.blazefl_",
+        uses_all_cores=True,
+        async_note="its server is synchronous",
     ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from importlib import metadata
@@ -16,7 +17,7 @@ _TAIL = 2000
 
 
 class InstallError(Exception):
-    """Failed installation of a peer, with pip's last output as the message."""
+    """Failed installation of a peer, with the reason or pip's last output as the message."""
 
 
 def home() -> Path:
@@ -36,8 +37,11 @@ def ensure(peer: Peer, folder: Path) -> Path:
     All peers get the release of torch that fleetsim runs with.
 
     Raises:
-        InstallError: pip failed.
+        InstallError: pip failed, or the Python that the peer needs is missing.
     """
+    interpreter = sys.executable if peer.interpreter is None else shutil.which(peer.interpreter)
+    if interpreter is None:
+        raise InstallError(f"it needs {peer.interpreter}, which is not on the PATH")
     environment = folder / peer.name
     python = environment / "bin" / "python"
     frozen = environment / _FROZEN
@@ -47,7 +51,7 @@ def ensure(peer: Peer, folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     constraints = folder / "constraints.txt"
     constraints.write_text(f"torch=={own_torch()}\n", encoding="utf-8")
-    _call([sys.executable, "-m", "venv", str(environment)])
+    _call([interpreter, "-m", "venv", str(environment)])
     pip = [str(python), "-m", "pip", "--disable-pip-version-check"]
     pinned = ["install", "--quiet", "-c", str(constraints)]
     _call([*pip, *pinned, f"torch=={own_torch()}", "numpy", peer.requirement])

@@ -2,7 +2,7 @@
 
 Peers must train on the same partition from the same weights. The export holds the samples sorted
 by client, the offset of each client's first sample, the server's test set, and the initial model
-as one flat vector in the order of its layers.
+as one flat vector in the order of its layers. Samples of a text are tokens.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ def export(scenario: Scenario, home: Path) -> Path:
     """Write the arrays of a scenario; replace those of an earlier call.
 
     The returned folder, NAME-HASH with the hash of the world, has `train_inputs [n, ...]`,
-    `train_labels [n]`, `offsets [N + 1]`, `test_inputs [m, ...]`, `test_labels [m]`,
-    `num_classes []` and `initial [P]`, each an .npy file.
+    `train_labels [n]`, or `[n, t]` of sequences, `offsets [N + 1]`, `test_inputs [m, ...]`,
+    `test_labels [m]`, or `[m, t]`, `num_classes []`, of a text `vocabulary_size []`, and
+    `initial [P]`, each an .npy file.
 
     Raises:
         ScenarioError: there is nothing to export, or the server keeps validation samples.
@@ -53,6 +54,8 @@ def export(scenario: Scenario, home: Path) -> Path:
         task.model,
         input_shape=dataset.sample_shape,
         num_classes=dataset.num_classes,
+        vocabulary_size=dataset.vocabulary_size,
+        is_sequence=dataset.train_labels.ndim > 1,
         seed=scenario.seed,
     )
     arrays = {
@@ -64,6 +67,8 @@ def export(scenario: Scenario, home: Path) -> Path:
         "num_classes": np.array(dataset.num_classes),
         "initial": flatten(network),
     }
+    if dataset.vocabulary_size is not None:
+        arrays["vocabulary_size"] = np.array(dataset.vocabulary_size)
     # Renamed when complete, so that an interrupted export is never taken for a whole one.
     unfinished = folder.with_suffix(".unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)

@@ -33,25 +33,29 @@ class Spread:
         Spread(median=2.0, low=1.0, high=3.0)
         """
         known = list(values)
-        return cls(median(known), min(known), max(known)) if known else None
+        return spread_of(known) if known else None
+
+
+def spread_of(values: Sequence[float]) -> Spread:
+    """Return the spread of at least one value."""
+    return Spread(median(values), min(values), max(values))
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
     """Figures of one contestant at one work, over its repeats; None where unknown."""
 
-    contestant: str
-    num_runs: int
     errors: tuple[str, ...]
     round_s: Spread | None
     first_round_s: Spread | None
     """Time from the start of the process to the end of the first round."""
-    memory_mib: Spread | None
-    """Peak until the last round ended."""
-    whole_memory_mib: Spread | None
-    """Peak until the process ended."""
-    cores: Spread | None
-    """Processor time over wall time from the end of the first round to that of the last."""
+    memory_mib: float | None
+    """Peak until the last round ended, the median."""
+    whole_memory_mib: float | None
+    """Peak until the process ended, the median."""
+    cores: float | None
+    """Processor time over wall time from the end of the first round to that of the last; the
+    median."""
     accuracy: Spread | None
 
 
@@ -63,14 +67,14 @@ class SimulatorCost:
     """
 
     round_ms: Spread
-    share: Spread
-    """Share of the round."""
+    share: float
+    """Share of the round, the median."""
     task_us: Spread
     """Host time per task, if the tasks took all of it."""
     num_tasks: float
     """Tasks that are dispatched in a round."""
-    num_steps: float
-    """SGD steps that are computed in a round after the first."""
+    num_steps: float | None
+    """SGD steps that are computed in a round after the first; None: not on record."""
 
 
 def round_durations_s(result: Result) -> list[float]:
@@ -115,22 +119,24 @@ def cores_used(result: Result) -> float | None:
     return (cpu_after_s - cpu_before_s) / (ended_s - began_s)
 
 
-def figures(contestant: str, results: Sequence[Result]) -> Figures:
+def figures(results: Sequence[Result]) -> Figures:
     """Compute the figures of one contestant from all its runs of one work."""
     good = [result for result in results if result.error is None]
 
     def spread(figure: Callable[[Result], float | None]) -> Spread | None:
         return Spread.of(value for value in map(figure, good) if value is not None)
 
+    def middle(figure: Callable[[Result], float | None]) -> float | None:
+        found = spread(figure)
+        return None if found is None else found.median
+
     return Figures(
-        contestant=contestant,
-        num_runs=len(good),
         errors=tuple(dict.fromkeys(result.error for result in results if result.error)),
         round_s=spread(seconds_per_round),
         first_round_s=spread(first_round_s),
-        memory_mib=spread(lambda run: peak_memory_mib(run, run.round_ended_at_s[-1])),
-        whole_memory_mib=spread(lambda run: peak_memory_mib(run, run.ended_at_s)),
-        cores=spread(cores_used),
+        memory_mib=middle(lambda run: peak_memory_mib(run, run.round_ended_at_s[-1])),
+        whole_memory_mib=middle(lambda run: peak_memory_mib(run, run.ended_at_s)),
+        cores=middle(cores_used),
         accuracy=spread(lambda run: run.accuracy),
     )
 
@@ -159,13 +165,12 @@ def simulator_cost(results: Sequence[Result]) -> SimulatorCost | None:
         per_task_s.append(fmean(outside) / num_tasks)
         tasks.append(num_tasks)
         steps.append((inner.num_steps[-1] - inner.num_steps[0]) / (result.rounds - 1))
-    round_ms, share = Spread.of(1e3 * value for value in outside_s), Spread.of(shares)
-    task_us = Spread.of(1e6 * value for value in per_task_s)
-    if round_ms is None or share is None or task_us is None:
+    if not outside_s:
         return None
-    return SimulatorCost(round_ms, share, task_us, median(tasks), median(steps))
-
-
-def ratio(peer: Spread | None, ours: Spread | None) -> float | None:
-    """Return the peer's median over that of fleetsim."""
-    return None if peer is None or ours is None else peer.median / ours.median
+    return SimulatorCost(
+        round_ms=spread_of([1e3 * value for value in outside_s]),
+        share=median(shares),
+        task_us=spread_of([1e6 * value for value in per_task_s]),
+        num_tasks=median(tasks),
+        num_steps=median(steps),
+    )

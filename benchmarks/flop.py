@@ -7,33 +7,27 @@ torch counts the operations of one forward and one backward pass.
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Mapping
 
-import numpy as np
 import torch
-from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from benchmarks.peers.worksheet import build
+from benchmarks.peers.networks import Form, build
+from benchmarks.peers.worksheet import loss
 
 
-def training_flop(model: str, shape: tuple[int, ...], num_classes: int) -> float:
+def training_flop(model: str, form: Form, sizes: Mapping[str, int]) -> float:
     """Count the FLOP of one sample's forward and backward pass: matrix products and convolutions.
 
-    The network is that of `worksheet.build`.
+    The network is that of `networks.build`.
     """
-    # On the meta device nothing is computed.
+    # On the meta device nothing is computed, and torch's counter sees the products of an LSTM.
     with torch.device("meta"):
-        network = build(model, shape, num_classes)
-        inputs, labels = torch.empty(1, *shape), torch.zeros(1, dtype=torch.int64)
+        network = build(model, form, sizes)
+        tokens = form.vocabulary_size is not None
+        inputs = torch.empty(1, *form.shape, dtype=torch.int64 if tokens else torch.float32)
+        num_labels = form.shape[0] if form.is_sequence else 1
+        labels = torch.zeros(1, num_labels, dtype=torch.int64)
     with FlopCounterMode(display=False) as counter:
-        loss = nn.functional.cross_entropy(network(inputs), labels)
-        torch.autograd.grad(loss, list(network.parameters()))
+        torch.autograd.grad(loss(network(inputs), labels), list(network.parameters()))
     return float(counter.get_total_flops())
-
-
-def sample_flop(data: Path, model: str) -> float:
-    """Count the same for exported data, see `benchmarks.export`."""
-    inputs = np.load(data / "train_inputs.npy", mmap_mode="r", allow_pickle=False)
-    num_classes = int(np.load(data / "num_classes.npy", allow_pickle=False))
-    return training_flop(model, inputs.shape[1:], num_classes)

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import environments, machine, runs
-from benchmarks.contestants import CONTESTANTS, OURS, PEERS, Contestant
+from benchmarks import environments, machine, runs, summary
+from benchmarks.contestants import CONTESTANTS, PEERS, Contestant
 from benchmarks.export import export
 from benchmarks.figures import first_round_s, peak_memory_mib, seconds_per_round
-from benchmarks.flop import sample_flop
+from benchmarks.flop import training_flop
+from benchmarks.peers.worksheet import form_of
 from benchmarks.results import Result, Store
-from benchmarks.works import DataFolders, Work, changes_of, scenario_of, worksheet_of
+from benchmarks.works import (
+    OURS,
+    DataFolders,
+    Work,
+    changes_of,
+    contestant_name,
+    scenario_of,
+    sizes_of,
+    worksheet_of,
+)
 from fleetsim.scenario import Scenario
 
 
@@ -58,7 +69,7 @@ class _Peers:
 
 
 def measure(options: Options) -> None:
-    """Make all runs that are not in the store yet.
+    """Make all runs that are not in the store yet, and write the record of the machine.
 
     Environments and data come first, so that what is missing shows before the first measurement.
 
@@ -70,16 +81,31 @@ def measure(options: Options) -> None:
     store = options.store
     session = store.session()
     versions, peaks = session.get("versions", {}), session.get("peaks", [])
+    dates = session.get("dates", {})
     for peer in PEERS:
         if peer.name in peers.pythons:
             versions[peer.name] = environments.versions(peer, options.home)
     for prepared in works:
         print(prepared.work.title, flush=True)
         peaks.append(_peaks())
-        store.keep_session({"machine": machine.describe(), "versions": versions, "peaks": peaks})
+        dates.setdefault(prepared.work.name, datetime.date.today().isoformat())
+        store.keep_session(
+            {
+                "machine": machine.describe(),
+                "versions": versions,
+                "not_installed": {
+                    peer: why
+                    for peer, why in (session.get("not_installed", {}) | peers.faults).items()
+                    if peer not in peers.pythons
+                },
+                "peaks": peaks,
+                "dates": dates,
+            }
+        )
         for repeat in range(1, options.repeats + 1):
             _measure_ours(options, prepared, repeat)
             _measure_peers(options, prepared, repeat, peers)
+        summary.write(summary.summarise(store.all(), store.session()), store.machine)
 
 
 def _install(options: Options) -> _Peers:
@@ -119,9 +145,10 @@ def _measure_ours(options: Options, prepared: _Prepared, repeat: int) -> None:
     """Make one run of each variant of fleetsim."""
     if OURS not in options.contestants:
         return
-    flop = sample_flop(prepared.data, prepared.scenario.task.model.kind)
+    scenario, sizes = prepared.scenario, sizes_of(prepared.work, prepared.scenario)
+    flop = training_flop(scenario.task.model.kind, form_of(prepared.data), sizes)
     for variant in prepared.work.variants:
-        request = _request(options, prepared, runs.contestant_name(variant.name), repeat)
+        request = _request(options, prepared, contestant_name(variant.name), repeat)
         if request is not None:
             changes = [*prepared.changes, *variant.changes]
             result = runs.run_ours(
@@ -134,23 +161,22 @@ def _measure_peers(options: Options, prepared: _Prepared, repeat: int, peers: _P
     """Make one run of each peer that has the kind of server that the work needs."""
     worksheet = worksheet_of(prepared.work, prepared.scenario, data=prepared.data)
     for contestant in CONTESTANTS:
-        if contestant.name not in options.contestants or not _supports(contestant, prepared.work):
+        is_wanted = contestant.name in options.contestants and contestant.peer in peers.pythons
+        if not is_wanted or not _supports(contestant, prepared.work):
             continue
-        request = _request(options, prepared, contestant.name, repeat)
-        if request is None:
-            continue
-        if contestant.peer in peers.faults:
-            result = runs.failed(request, f"not installed: {peers.faults[contestant.peer]}")
-        else:
-            result = runs.run_peer(
-                request,
-                contestant,
-                worksheet,
-                python=peers.pythons[contestant.peer],
-                cores=options.workers,
-                store=options.store,
-            )
-        _keep(options.store, result)
+        for setting in contestant.settings(prepared.work):
+            request = _request(options, prepared, contestant.name_in(setting), repeat)
+            if request is not None:
+                result = runs.run_peer(
+                    request,
+                    contestant,
+                    setting,
+                    worksheet,
+                    python=peers.pythons[contestant.peer],
+                    cores=options.workers,
+                    store=options.store,
+                )
+                _keep(options.store, result)
 
 
 def _supports(contestant: Contestant, work: Work) -> bool:
@@ -171,7 +197,7 @@ def _request(
 def _keep(store: Store, result: Result) -> None:
     """Store the result of a run and print a summary."""
     store.keep(result)
-    who = f"  {result.repeat}  {result.contestant:<16}"
+    who = f"  {result.repeat}  {result.contestant:<17}"
     if result.error is not None:
         print(f"{who} FAILED: {result.error}", flush=True)
         return

@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 from fleetsim.record import atomic_files
 
 SESSION = "session.json"
+MACHINE = "machine.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +94,11 @@ class Store:
             return {}
         session: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         return session
+
+    @property
+    def machine(self) -> Path:
+        """Path of the record of the machine, which `summary.merge` takes."""
+        return self.folder / MACHINE
 
     def keep_session(self, session: Mapping[str, Any]) -> None:
         """Store the facts that `session` returns."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks import processes
-from benchmarks.contestants import OURS, Contestant
+from benchmarks.contestants import Contestant, Setting
 from benchmarks.results import Result, Simulator, Store
 from benchmarks.works import SCENARIOS, Work
 from fleetsim import open_run
@@ -29,19 +29,10 @@ class RunRequest:
 
     work: Work
     contestant: str
-    """Name, for fleetsim with that of the variant."""
+    """Name, for fleetsim with that of the variant, for a peer with that of the setting."""
     repeat: int
     rounds: int
     timeout_s: float
-
-
-def contestant_name(variant: str) -> str:
-    """Return the name of a variant of fleetsim in the results.
-
-    >>> contestant_name(""), contestant_name("third")
-    ('fleetsim', 'fleetsim-third')
-    """
-    return f"{OURS}-{variant}" if variant else OURS
 
 
 def run_ours(
@@ -80,6 +71,7 @@ def run_ours(
 def run_peer(
     request: RunRequest,
     contestant: Contestant,
+    setting: Setting,
     worksheet: dict[str, object],
     *,
     python: Path,
@@ -87,13 +79,14 @@ def run_peer(
     store: Store,
 ) -> Result:
     """Run a peer's adapter by its environment's interpreter; the log goes to the store."""
-    threads = contestant.threads(request.work, cores)
+    threads = 1 if setting.has_one_thread else contestant.threads(request.work, cores)
     with tempfile.TemporaryDirectory() as folder:
         sheet, given = Path(folder) / "sheet.json", Path(folder) / "work.json"
         whole = worksheet | {
             "seed": request.repeat,
             "threads": threads,
             "processes": contestant.processes(cores),
+            "is_channels_last": setting.is_channels_last,
             "result": str(sheet),
         }
         given.write_text(json.dumps(whole), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Works of the benchmark: six scenarios, and their description for the peers."""
+"""Works of the benchmark: eight scenarios, and their description for the peers."""
 
 from __future__ import annotations
 
@@ -41,13 +41,46 @@ class Work:
     """Clients that a peer trains in a round; None: the scenario's cohort."""
     is_asynchronous: bool = False
     """True if the work needs a server that aggregates updates as they arrive."""
+    has_images: bool = False
+    """True if convolutions dominate, whose speed depends on the layout of images."""
+    has_text: bool = False
+    """True if samples are texts; clients then have different numbers of them, and take turns."""
+
+    @property
+    def base(self) -> str:
+        """Name in the results of the variant of fleetsim with which peers are compared."""
+        return contestant_name(self.variants[0].name)
+
+
+OURS = "fleetsim"
+
+
+def contestant_name(variant: str) -> str:
+    """Return the name of a variant of fleetsim in the results.
+
+    >>> contestant_name(""), contestant_name("third")
+    ('fleetsim', 'fleetsim-third')
+    """
+    return f"{OURS}-{variant}" if variant else OURS
 
 
 WORKS = (
     Work("w1", "W1: 2NN, 10 of 100 clients x 600 Fashion-MNIST pictures, 5 epochs", 20, 0.02),
-    Work("w2", "W2: FedGRA CNN (1,663,370 parameters), data of W1, 1 epoch", 6, 0.15),
+    Work(
+        "w2",
+        "W2: FedGRA CNN (1,663,370 parameters), data of W1, 1 epoch",
+        6,
+        0.15,
+        has_images=True,
+    ),
     Work("w3", "W3: logistic regression, 100 of 1,000 clients x 60 vectors, 5 epochs", 50, 0.03),
-    Work("w4", "W4: ResNet-18, 4 of 20 clients x 100 CIFAR-10 pictures, 1 epoch", 4, None),
+    Work(
+        "w4",
+        "W4: ResNet-18, 4 of 20 clients x 100 CIFAR-10 pictures, 1 epoch",
+        4,
+        None,
+        has_images=True,
+    ),
     Work(
         "w5",
         "W5: W1 with 15 clients dispatched, of which some are dropped",
@@ -71,6 +104,20 @@ WORKS = (
         None,
         is_asynchronous=True,
     ),
+    Work(
+        "w7",
+        "W7: LSTM (two layers of 256), 20 of 100 roles of Shakespeare's plays, 1 epoch",
+        6,
+        0.05,
+        has_text=True,
+    ),
+    Work(
+        "w8",
+        "W8: GPT-2 (two blocks of width 64), 10 of 50 articles of WikiText-2, bytes, 1 epoch",
+        6,
+        0.05,
+        has_text=True,
+    ),
 )
 
 
@@ -82,6 +129,8 @@ class DataFolders:
     """Folder for data that the benchmark generates."""
     cifar10: Path | None
     """Folder with CIFAR-10, as the published archive or as pictures; None: as fleetsim finds it."""
+    wikitext2: Path | None
+    """Folder with `valid.txt` and `test.txt` of WikiText-2; None: as fleetsim finds it."""
 
 
 def changes_of(work: Work, folders: DataFolders, rounds: int) -> list[str]:
@@ -89,14 +138,20 @@ def changes_of(work: Work, folders: DataFolders, rounds: int) -> list[str]:
     changes = [f"stop.rounds={rounds}"]
     if work.name == "w3":
         changes.append(f"task.dataset.folder={write_w3(folders.own_data / W3_FOLDER)}")
-    if work.name == "w4" and folders.cifar10 is not None:
-        changes.append(f"task.dataset.folder={folders.cifar10.resolve()}")
+    given = {"w4": folders.cifar10, "w8": folders.wikitext2}.get(work.name)
+    if given is not None:
+        changes.append(f"task.dataset.folder={given.resolve()}")
     return changes
 
 
 def scenario_of(work: Work, changes: Sequence[str]) -> Scenario:
     """Load the scenario of a work."""
     return load(SCENARIOS / f"{work.name}.yaml", changes)
+
+
+def sizes_of(work: Work, scenario: Scenario) -> dict[str, int]:
+    """Return the sizes of a network for text, by the keys of the scenario; else an empty dict."""
+    return scenario.task.model.model_dump(exclude={"kind"}) if work.has_text else {}
 
 
 def worksheet_of(work: Work, scenario: Scenario, *, data: Path) -> dict[str, object]:
@@ -110,6 +165,8 @@ def worksheet_of(work: Work, scenario: Scenario, *, data: Path) -> dict[str, obj
         "learning_rate": local.optimizer.learning_rate,
         "rounds": scenario.stop.rounds,
     }
+    if work.has_text:
+        sheet |= {"sizes": sizes_of(work, scenario), "takes_turns": True}
     if isinstance(server, BufferedServerSettings):
         return sheet | {
             "cohort": server.buffer_size,

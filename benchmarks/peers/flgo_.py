@@ -8,6 +8,9 @@ The adapter works around two faults of FLGo 0.4.4:
   overrides __getitem__ but not __getitems__"), so the missing method is added;
 - its generator of tasks draws the partition class by class, which does not end for labels that are
   tensors, so the adapter writes the task's two JSON files.
+
+As set, FLGo draws clients with replacement and trains one that is drawn twice once, so it would
+train fewer than the others. Here it draws without replacement.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ from flgo.benchmark.toolkits.cv.classification import FromDatasetPipe, GeneralCa
 from flgo.experiment.logger.simple_logger import SimpleLogger
 from torch.utils.data import TensorDataset
 
-from benchmarks.peers.worksheet import Sheet, Worksheet
+from benchmarks.peers.worksheet import Sheet, Worksheet, loss
 
 _TASK = "exported_task"
 _LATENCY = "LN-100-10"
@@ -39,6 +42,14 @@ class Share(FromDatasetPipe.TaskDataset):
     def __getitems__(self, rows: list[int]) -> list[Any]:
         """Return several samples."""
         return [self[row] for row in rows]
+
+
+class Calculator(GeneralCalculator):
+    """FLGo's calculator with a loss that takes sequences, too."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.criterion = loss
 
 
 def register_task(work: Worksheet) -> None:
@@ -54,7 +65,7 @@ def register_task(work: Worksheet) -> None:
 
     package: Any = types.ModuleType(_TASK)
     core: Any = types.ModuleType(f"{_TASK}.core")
-    core.TaskPipe, core.TaskCalculator = TaskPipe, GeneralCalculator
+    core.TaskPipe, core.TaskCalculator = TaskPipe, Calculator
     package.core = core
     sys.modules.update({_TASK: package, f"{_TASK}.core": core})
 
@@ -88,10 +99,15 @@ class QuietLogger(SimpleLogger):
         """Do nothing where FLGo would evaluate."""
 
 
-def timed(algorithm: Any, sheet: Sheet) -> Any:
+def timed(algorithm: Any, work: Worksheet, sheet: Sheet) -> Any:
     """Return an algorithm of FLGo whose server notes the time of each new model."""
 
     class Server(algorithm.Server):
+        def sample(self) -> Any:
+            if work.takes_turns:
+                return work.turn(len(sheet.round_ended_at_s))
+            return super().sample()
+
         def iterate(self) -> Any:
             is_new = super().iterate()
             if is_new is None or is_new:
@@ -116,6 +132,9 @@ def main() -> None:
         "num_rounds": work.rounds,
         # FLGo rounds the cohort down.
         "proportion": (at_once + 0.5) / work.num_clients,
+        "sample": "uniform",
+        # "other" is FLGo's word for weights in proportion to the numbers of samples.
+        "aggregate": "other" if work.takes_turns else "uniform",
         "num_epochs": work.epochs,
         "batch_size": work.batch_size,
         "learning_rate": work.learning_rate,
@@ -141,7 +160,7 @@ def main() -> None:
         # FLGo treats anything but a plain function as a class.
         model = flgo.convert_model(network, "exported")
         runner = flgo.init(
-            str(home), timed(algorithm, sheet), options, model=model, Logger=QuietLogger
+            str(home), timed(algorithm, work, sheet), options, model=model, Logger=QuietLogger
         )
         sheet.begin()
         runner.run()

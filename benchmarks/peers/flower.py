@@ -4,7 +4,9 @@
 
 There is one Ray actor per core with one thread each, because more threads than cores make it
 several times slower. Flower leaves the training loop of a client to its users; here it is
-`worksheet.train`. Each actor maps the data from the file and copies the client's samples once.
+`worksheet.train`. Each actor maps the data from the file, copies the client's samples once, and
+builds one network, which takes the weights of each message. A node is not tied to a client: where
+clients take turns, the message names its client.
 """
 
 from __future__ import annotations
@@ -15,14 +17,17 @@ from functools import cache
 from typing import Any
 
 import torch
-from flwr.app import ArrayRecord, Context, Message, MetricRecord, RecordDict
+from flwr.app import ArrayRecord, ConfigRecord, Context, Message, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp
 from flwr.serverapp import Grid, ServerApp
 from flwr.serverapp.strategy import FedAvg
 from flwr.simulation import run_simulation
+from torch import nn
 
 from benchmarks.peers.worksheet import Sheet, Worksheet, train
 
+_CLIENT = "client"
+"""Key of the message that names the client."""
 _ANY = 1e-9
 """Share of the nodes that rounds down to 0, so that `min_train_nodes` alone decides."""
 
@@ -33,6 +38,12 @@ def _work(path: str) -> Worksheet:
     return Worksheet.read(path)
 
 
+@cache
+def _network(path: str) -> nn.Module:
+    """Build the network, once per process; an actor trains one client at a time."""
+    return _work(path).network()
+
+
 def client_app(path: str) -> ClientApp:
     """Return the app of a node, which trains the model that it receives."""
     app = ClientApp()
@@ -40,8 +51,9 @@ def client_app(path: str) -> ClientApp:
     @app.train()
     def fit(message: Message, context: Context) -> Message:
         work = _work(path)
-        number = int(context.node_config["partition-id"])
-        network = work.network()
+        named = message.content["config"].get(_CLIENT, context.node_config["partition-id"])
+        number = int(named)
+        network = _network(path)
         network.load_state_dict(message.content["arrays"].to_torch_state_dict())
         inputs, labels = work.client(number)
         train(network, inputs, labels, work)
@@ -59,9 +71,19 @@ def client_app(path: str) -> ClientApp:
 class TimedFedAvg(FedAvg):
     """Flower's FedAvg, which notes the time of each aggregation."""
 
-    def __init__(self, sheet: Sheet, **options: Any) -> None:
+    def __init__(self, work: Worksheet, sheet: Sheet, **options: Any) -> None:
         super().__init__(**options)
+        self.work = work
         self.sheet = sheet
+
+    def configure_train(self, server_round: int, arrays: Any, config: Any, grid: Any) -> Any:
+        """Sample nodes as Flower does, and name their clients where clients take turns."""
+        messages = list(super().configure_train(server_round, arrays, config, grid))
+        if self.work.takes_turns:
+            for message, number in zip(messages, self.work.turn(server_round - 1), strict=True):
+                named = ConfigRecord({**config, _CLIENT: number})
+                message.content = RecordDict({"arrays": arrays, "config": named})
+        return messages
 
     def aggregate_train(self, server_round: int, replies: Any) -> Any:
         """Aggregate as Flower does, and note the end of the round."""
@@ -83,6 +105,7 @@ def server_app(path: str) -> ServerApp:
         work, sheet = _work(path), Sheet()
         torch.manual_seed(work.seed)
         strategy = TimedFedAvg(
+            work,
             sheet,
             fraction_train=_ANY,
             min_train_nodes=work.cohort,

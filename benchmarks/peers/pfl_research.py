@@ -5,7 +5,8 @@
         -m benchmarks.peers.pfl_research WORK.json
 
 pfl slices a client's tensors in their order and does not reshuffle between epochs. It evaluates
-the sampled users in its first iteration; the metric here costs nothing.
+the sampled users in its first iteration; the metric here costs nothing. Its sampler takes users in
+turn. Updates weigh as many samples as they come from, as those of the other peers do.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 from pfl.aggregate.simulate import SimulatedBackend
+from pfl.aggregate.weighting import WeightByDatapoints
 from pfl.algorithm.base import NNAlgorithmParams
 from pfl.algorithm.federated_averaging import FederatedAveraging
 from pfl.callback.base import TrainingProcessCallback
@@ -28,7 +30,7 @@ from pfl.metrics import Metrics, Weighted
 from pfl.model.pytorch import PyTorchModel
 from torch import Tensor, nn
 
-from benchmarks.peers.worksheet import Sheet, Worksheet
+from benchmarks.peers.worksheet import Sheet, Worksheet, loss
 
 
 class Network(nn.Module):
@@ -40,7 +42,7 @@ class Network(nn.Module):
 
     def loss(self, inputs: Tensor, labels: Tensor) -> Tensor:
         """Return the mean cross-entropy."""
-        return nn.functional.cross_entropy(self.network(inputs), labels)
+        return loss(self.network(inputs), labels)
 
     def metrics(self, inputs: Tensor, labels: Tensor) -> dict[str, Any]:
         """Return a metric that costs nothing."""
@@ -81,7 +83,9 @@ def main() -> None:
     torch.manual_seed(work.seed)
     clients = [PyTorchTensorDataset(work.client(number)) for number in range(work.num_clients)]
     sampler = get_user_sampler("minimize_reuse", list(range(work.num_clients)))
-    dataset = FederatedDataset(clients.__getitem__, sampler)
+    # pfl spreads users of different sizes over its processes by their numbers of samples.
+    sizes = dict(enumerate(map(len, clients))) if work.takes_turns else None
+    dataset = FederatedDataset(clients.__getitem__, sampler, sizes)
     network = Network(work.network())
     model = PyTorchModel(
         network,
@@ -95,7 +99,9 @@ def main() -> None:
             train_cohort_size=work.cohort,
             val_cohort_size=0,
         ),
-        SimulatedBackend(training_data=dataset, val_data=dataset),
+        SimulatedBackend(
+            training_data=dataset, val_data=dataset, postprocessors=[WeightByDatapoints()]
+        ),
         model,
         NNTrainHyperParams(
             local_num_epochs=work.epochs,

@@ -2,10 +2,8 @@
 
 An adapter runs in its peer's own environment, so this module imports torch, numpy and the standard
 library only, never fleetsim. The driver writes the work as JSON and the data as plain arrays
-(`benchmarks.export`). `Worksheet` reads them, and `Sheet` collects the measurements.
-
-The networks are those of fleetsim, built from torch's own layers in the same order. So the exported
-flat vector of initial weights fits, and all contestants start from one model.
+(`benchmarks.export`). `Worksheet` reads them, and `Sheet` collects the measurements. The networks
+are in `networks`.
 
 Times are seconds of `time.monotonic`, which all processes of a machine share; the driver notes the
 start of the process.
@@ -24,7 +22,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-_NUM_GROUPS = 2
+from benchmarks.peers.networks import Form, build, channels_last, in_nhwc
+
 _CHUNK = 500
 """Number of samples in one pass of the evaluation."""
 
@@ -53,6 +52,12 @@ class Worksheet:
     """Number of clients that an asynchronous server keeps busy; None: it is synchronous."""
     buffer_size: int | None = None
     """Number of updates that such a server aggregates at a time."""
+    sizes: dict[str, int] = field(default_factory=dict)
+    """Sizes of a network for text, by the keys of a scenario."""
+    is_channels_last: bool = False
+    """True if images are stored in NHWC."""
+    takes_turns: bool = False
+    """True if cohorts are given, see `turn`, because clients have different numbers of samples."""
 
     @classmethod
     def read(cls, path: str) -> Worksheet:
@@ -63,7 +68,7 @@ class Worksheet:
 
     def array(self, name: str) -> Any:
         """Map one exported array into memory."""
-        return np.load(Path(self.data) / f"{name}.npy", mmap_mode="r", allow_pickle=False)
+        return _mapped(Path(self.data), name)
 
     @property
     def num_clients(self) -> int:
@@ -75,27 +80,48 @@ class Worksheet:
         start, stop = (int(row) for row in self.array("offsets")[number : number + 2])
         inputs = torch.from_numpy(np.array(self.array("train_inputs")[start:stop]))
         labels = torch.from_numpy(np.array(self.array("train_labels")[start:stop]))
+        if self.is_channels_last:
+            inputs = in_nhwc(inputs)
         return inputs, labels
+
+    def turn(self, number: int) -> list[int]:
+        """Return the cohort of a round, from 0, where clients take turns: the next in order."""
+        start = number * self.cohort
+        return [client % self.num_clients for client in range(start, start + self.cohort)]
 
     def network(self) -> nn.Sequential:
         """Build the network with the initial weights."""
-        shape = tuple(self.array("train_inputs").shape[1:])
-        network = build(self.model, shape, int(self.array("num_classes")))
+        network = build(self.model, form_of(Path(self.data)), self.sizes)
         nn.utils.vector_to_parameters(
             torch.from_numpy(np.array(self.array("initial"))), network.parameters()
         )
-        return network
+        return channels_last(network) if self.is_channels_last else network
 
     def accuracy(self, network: nn.Module) -> float:
-        """Return the share of the server's test samples that a network classifies correctly."""
+        """Return the share of the server's test labels that a network predicts correctly."""
         inputs = torch.from_numpy(np.array(self.array("test_inputs")))
         labels = torch.from_numpy(np.array(self.array("test_labels")))
         network.eval()
         right = 0
         with torch.no_grad():
             for part, wanted in zip(inputs.split(_CHUNK), labels.split(_CHUNK), strict=True):
-                right += int((network(part).argmax(dim=1) == wanted).sum())
-        return right / len(labels)
+                right += int((network(part).argmax(dim=-1) == wanted).sum())
+        return right / labels.numel()
+
+
+def _mapped(data: Path, name: str) -> Any:
+    return np.load(data / f"{name}.npy", mmap_mode="r", allow_pickle=False)
+
+
+def form_of(data: Path) -> Form:
+    """Return the shape of samples and labels that were exported to a folder."""
+    is_text = (data / "vocabulary_size.npy").is_file()
+    return Form(
+        tuple(_mapped(data, "train_inputs").shape[1:]),
+        int(_mapped(data, "num_classes")),
+        int(_mapped(data, "vocabulary_size")) if is_text else None,
+        is_sequence=_mapped(data, "train_labels").ndim > 1,
+    )
 
 
 @dataclass
@@ -127,6 +153,11 @@ class Sheet:
         Path(work.result).write_text(json.dumps(vars(self)), encoding="utf-8")
 
 
+def loss(logits: Tensor, labels: Tensor) -> Tensor:
+    """Return the mean cross-entropy: logits [n, C] and labels [n], or [n, t, C] and [n, t]."""
+    return nn.functional.cross_entropy(logits.flatten(0, -2), labels.flatten())
+
+
 def train(network: nn.Module, inputs: Tensor, labels: Tensor, work: Worksheet) -> None:
     """Train local epochs by plain SGD, for peers that leave the loop to their users.
 
@@ -137,82 +168,5 @@ def train(network: nn.Module, inputs: Tensor, labels: Tensor, work: Worksheet) -
     for _ in range(work.epochs):
         for batch in torch.randperm(len(labels)).split(work.batch_size):
             optimizer.zero_grad()
-            nn.functional.cross_entropy(network(inputs[batch]), labels[batch]).backward()
+            loss(network(inputs[batch]), labels[batch]).backward()
             optimizer.step()
-
-
-# --- networks -----------------------------------------------------------------------------------
-
-
-def build(model: str, shape: tuple[int, ...], num_classes: int) -> nn.Sequential:
-    """Build a network by its name in scenarios.
-
-    The models are logistic, 2nn, fedgra-cnn, and resnet18 with group normalisation.
-
-    Raises:
-        ValueError: no such network.
-    """
-    match model:
-        case "logistic":
-            return nn.Sequential(nn.Flatten(), nn.Linear(math.prod(shape), num_classes))
-        case "2nn":
-            return nn.Sequential(
-                nn.Flatten(),
-                nn.Linear(math.prod(shape), 200),
-                nn.ReLU(),
-                nn.Linear(200, 200),
-                nn.ReLU(),
-                nn.Linear(200, num_classes),
-            )
-        case "fedgra-cnn":
-            return nn.Sequential(
-                nn.Conv2d(shape[0], 32, 5, padding=2),
-                nn.Sigmoid(),
-                nn.MaxPool2d(2),
-                nn.Conv2d(32, 64, 5, padding=2),
-                nn.ReLU(),
-                nn.MaxPool2d(2),
-                nn.Flatten(),
-                nn.Linear(64 * (shape[1] // 4) * (shape[2] // 4), 512),
-                nn.ReLU(),
-                nn.Linear(512, num_classes),
-            )
-        case "resnet18":
-            return _resnet18(shape[0], num_classes)
-    raise ValueError(f"no network has the name {model!r}")
-
-
-class _Residual(nn.Module):
-    """Residual block: relu(body(x) + shortcut(x))."""
-
-    def __init__(self, before: int, width: int, stride: int) -> None:
-        super().__init__()
-        self.body = nn.Sequential(
-            nn.Conv2d(before, width, 3, stride, 1, bias=False),
-            nn.GroupNorm(_NUM_GROUPS, width),
-            nn.ReLU(),
-            nn.Conv2d(width, width, 3, 1, 1, bias=False),
-            nn.GroupNorm(_NUM_GROUPS, width),
-        )
-        self.shortcut: nn.Module = nn.Identity()
-        if stride != 1 or before != width:
-            self.shortcut = nn.Sequential(
-                nn.Conv2d(before, width, 1, stride, bias=False), nn.GroupNorm(_NUM_GROUPS, width)
-            )
-
-    def forward(self, maps: Tensor) -> Tensor:
-        return torch.relu(self.body(maps) + self.shortcut(maps))
-
-
-def _resnet18(channels: int, num_classes: int) -> nn.Sequential:
-    layers: list[nn.Module] = [
-        nn.Conv2d(channels, 64, 3, 1, 1, bias=False),
-        nn.GroupNorm(_NUM_GROUPS, 64),
-        nn.ReLU(),
-    ]
-    before = 64
-    for width in (64, 128, 256, 512):
-        layers += [_Residual(before, width, 1 if width == 64 else 2), _Residual(width, width, 1)]
-        before = width
-    head = (nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(before, num_classes))
-    return nn.Sequential(*layers, *head)

@@ -4,11 +4,11 @@ import doctest
 
 import pytest
 
-from benchmarks import cells, figures, machine, processes, runs
+from benchmarks import cells, figures, machine, processes, runs, works
 
 
 @pytest.mark.parametrize(
-    "module", [cells, figures, machine, processes, runs], ids=lambda m: m.__name__
+    "module", [cells, figures, machine, processes, runs, works], ids=lambda m: m.__name__
 )
 def test_examples_in_docstrings_hold(module):
     result = doctest.testmod(module)
