@@ -181,7 +181,8 @@ EXAMPLES = {
         "distance_decay=0.01; distance_exponent=2; distance_unit_m=50; damping=0.5; "
         "tolerance=0.001; max_exchanges=10"),
     **selector("AutoFLSettings", "autofl, learning: false", "exploration=0.5; learning_rate=0.1; "
-        "discount=0.5; accuracy_weight=10; gain_weight=100; unit_j=0.1"),
+        "discount=0.5; accuracy_weight=10; gain_weight=100; unit_j=0.1; cohort_energy=sum; "
+        "previous=best; next_state=same"),
 }  # fmt: skip
 
 

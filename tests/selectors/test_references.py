@@ -102,6 +102,9 @@ CASES = [
     ("autofl", {}),
     ("autofl", {"exploration": 0.0, "unit_j": 50.0}),
     ("autofl", {"accuracy_weight": 10.0, "gain_weight": 100.0}),
+    ("autofl", {"tables": "category"}),
+    ("autofl", {"next_state": "same"}),
+    ("autofl", {"previous": "best", "cohort_energy": "sum"}),
     ("autofl", {"learning": False}),
 ]  # fmt: skip
 """Kinds, and settings."""

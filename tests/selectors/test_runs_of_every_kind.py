@@ -43,7 +43,7 @@ SELECTORS = [
     "{kind: fedgra, every_rounds: 4}",
     "{kind: tifl, num_tiers: 2, profile_rounds: 2, interval_rounds: 2}",
     "{kind: fedcs, asked_fraction: 0.5}",
-    "{kind: autofl, exploration: 0.5}",
+    "{kind: autofl, exploration: 0.5, tables: category}",
     "{kind: oort, profile: fedscale, pacer_window_rounds: 1}",
     "{kind: random, from_sets: [[0, 1, 2, 3], [4, 5, 6, 7, 8]]}",
 ]

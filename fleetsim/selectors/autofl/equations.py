@@ -59,6 +59,21 @@ def state_number(**parts: ArrayLike) -> IntArray:
     return number
 
 
+def category(flop_per_s: FloatArray) -> IntArray:
+    """Return the performance category of each device [n]: the rates of one lie within a doubling.
+
+    >>> category(np.array([1.0, 15.5e9, 15.8e9, 42.9e9, 340e9])).tolist()
+    [0, 33, 33, 35, 38]
+
+    Source: fleetsim, after the performance categories of AutoFL (Kim, Wu, MICRO 2021).
+    """
+    is_good = np.isfinite(flop_per_s) & (flop_per_s >= 1.0)
+    require_all("flop_per_s must be finite and at least 1", flop_per_s, is_good)
+    # The exponent of x = m 2^e with m in [0.5, 1), exact at powers of two.
+    exponents: IntArray = np.frexp(flop_per_s)[1].astype(np.int64) - 1
+    return exponents
+
+
 def rewards(
     accuracy: float,
     before: float,

@@ -59,7 +59,10 @@ class QTables(DeclaredState):
         return result
 
     def learn(self, given: Rewards, next_rows: IntArray) -> None:
-        """Learn from rewards, one by one, with the row of the next state of each client [n]."""
+        """Learn from rewards, one by one, with the row of the next state of each client [n].
+
+        Clients that share a table may share a row.
+        """
         self._add(given.row)
         places = self._places(given.row).tolist()
         steps = zip(places, given.level.tolist(), given.reward.tolist(), next_rows, strict=True)

@@ -46,7 +46,7 @@ from fleetsim.selectors.tie_breaking import TieRule, best, tie_keys
 from fleetsim.units import BIT_PER_MBIT
 
 _ANSWER_BYTE = 8
-"""Bins of a state, in one number."""
+"""Bins of a state and the category, in one number."""
 _UNKNOWN = -1
 """Row of a client that did not answer."""
 
@@ -62,7 +62,7 @@ class AutoFLSettings(SelectorKind):
         **dict.fromkeys(
             (
                 *("exploration", "learning_rate", "discount", "accuracy_weight", "gain_weight"),
-                "unit_j",
+                *("unit_j", "cohort_energy", "previous", "next_state"),
             ),
             _WHILE_LEARNING,
         )
@@ -84,6 +84,9 @@ class AutoFLSettings(SelectorKind):
     """Trained tables: name of a bundled weight file, or path; null: empty ones."""
     learning: bool = Field(default=True, examples=[False])
     """True if tables learn and explore in the run; false: they are used as they are."""
+    tables: Literal["own", "category"] = "own"
+    """A table for each client (own), or for each category of devices, whose rates on the idle
+    device lie in the same doubling, such as 2^33 to 2^34 FLOP/s."""
     clock_levels: ClockLevels = Field(default=(1.0, 0.8, 0.6, 0.4, 0.2), examples=[(0.5, 1.0)])
     """Shares of the full clock to choose among, in place of `task.local.clock_fraction`; of equal
     values the level named first is taken."""
@@ -99,6 +102,13 @@ class AutoFLSettings(SelectorKind):
     """Reward beta of each per cent gained; 100 in another version of the source."""
     unit_j: EnergyJ = 1.0
     """Joules that cost as much as 1 in the reward: the larger, the less energy weighs."""
+    cohort_energy: Literal["mean", "sum"] = "mean"
+    """Energy E of the cohort: the joules of all that delivered over the number selected (mean), or
+    their sum."""
+    previous: Literal["round", "best"] = "round"
+    """Accuracy to compare with: that of the round before, or the best so far."""
+    next_state: Literal["observed", "same"] = "observed"
+    """Next state of a client: as it answers next, until which the reward waits, or its old one."""
     ties: TieRule = "random"
     """Order among equal values of clients."""
 
@@ -180,7 +190,8 @@ class AutoFLSelector(ConfiguredSelector[AutoFLSettings]):
         self._diagnostics, self._expected = self._expected, {}
         if math.isnan(accuracy) or not self._settings.learning:
             return
-        self._before = accuracy
+        is_best = self._settings.previous == "best" and before > accuracy
+        self._before = before if is_best else accuracy
         spent_j = {
             report.client: report.energy_j
             for report in outcome.reports
@@ -192,12 +203,13 @@ class AutoFLSelector(ConfiguredSelector[AutoFLSettings]):
         if math.isnan(before) or not spent_j:
             return
         clients, local_j = list(spent_j), np.array(list(spent_j.values()))
+        # Clients that failed report no joules; the cohort's mean is over all that were asked.
+        num = outcome.selected.size if self._settings.cohort_energy == "mean" else 1
         reward = equations.rewards(
             accuracy,
             before,
             local_j,
-            # Clients that failed report no joules; the mean is over all that were asked.
-            float(local_j.sum()) / outcome.selected.size,
+            float(local_j.sum()) / num,
             accuracy_weight=self._settings.accuracy_weight,
             gain_weight=self._settings.gain_weight,
             unit_j=self._settings.unit_j,
@@ -207,7 +219,10 @@ class AutoFLSelector(ConfiguredSelector[AutoFLSettings]):
         given = Rewards(np.array(clients), rows, levels, reward)
         target = reward + self._settings.discount * self._tables.values(rows).max(axis=1)
         self._diagnostics |= known(realised=target.mean(), reward=reward.mean())
-        self._waiting = self._waiting.and_then(given)
+        if self._settings.next_state == "same":
+            self._tables.learn(given, given.row)
+        else:
+            self._waiting = self._waiting.and_then(given)
 
     def state(self) -> State:
         """Return the tables, the accuracy before, and the rewards that wait."""
@@ -225,10 +240,13 @@ class AutoFLSelector(ConfiguredSelector[AutoFLSettings]):
         tables = self._empty_tables()
         tables.restore(self._tables.state())
         tables.learn(self._waiting, self._waiting.row)
-        return tables.state() | {"clock_levels": np.array(self._settings.clock_levels)}
+        return tables.state() | {
+            "clock_levels": np.array(self._settings.clock_levels),
+            "are_shared": np.array(self._settings.tables == "category"),
+        }
 
     def take_up(self, learned: State) -> None:
-        """Replace the tables by trained ones of the same clock levels."""
+        """Replace the tables by trained ones of the same clock levels and kind of tables."""
         settings = self._settings
         levels = learned.get("clock_levels", np.empty(0))
         if levels.tolist() != list(settings.clock_levels):
@@ -236,6 +254,12 @@ class AutoFLSelector(ConfiguredSelector[AutoFLSettings]):
                 f"server.selector.clock_levels: {list(settings.clock_levels)}, but the tables were"
                 f" trained for {levels.tolist()}; set these, or train with `fleetsim selector"
                 " train autofl`"
+            )
+        trained = "category" if np.all(learned.get("are_shared", False)) else "own"
+        if trained != settings.tables:
+            raise ScenarioError(
+                f"server.selector.tables: {settings.tables}, but the tables were trained as"
+                f" {trained}; set this, or train with `fleetsim selector train autofl`"
             )
         try:
             self._tables.restore(learned)
@@ -275,5 +299,8 @@ class AutoFLSelector(ConfiguredSelector[AutoFLSettings]):
             rate_mbit_per_s=rate_bit_per_s / BIT_PER_MBIT,
             coverage_percent=100.0 * np.asarray(coverage),
         )
-        rows[clients] = clients * NUM_STATES + states
+        tables = clients
+        if self._settings.tables == "category":
+            tables = equations.category(told["flop_per_s"])
+        rows[clients] = tables * NUM_STATES + states
         return rows

@@ -138,7 +138,7 @@ class AutoFl(Reference):
         bit_per_s = min(of_k.up_bit_per_s, of_k.down_bit_per_s)
         coverage = self.fleet.label_coverage
         return (
-            k,
+            math.floor(math.log2(of_k.flop_per_s)) if self.s.tables == "category" else k,
             bin_of(layers.get("conv", 0) + layers.get("depthwise", 0), 10, 20, 30),
             bin_of(layers.get("gemm", 0), 10),
             bin_of(layers.get("rnn", 0), 5, 10),
@@ -185,13 +185,17 @@ class AutoFl(Reference):
         if not self.s.learning:
             return
         before, now = self.accuracy, outcome.validation.accuracy
-        self.accuracy = now
+        self.accuracy = max(before, now) if self.s.previous == "best" else now
         there = [r for r in outcome.reports if r.is_delivered and r.client in self.state]
         global_j = sum(r.energy_j for r in there)
-        global_j /= max(len(outcome.reports), 1)
+        if self.s.cohort_energy == "mean":
+            global_j /= max(len(outcome.reports), 1)
         for r in there:
             cost = (global_j + r.energy_j) / self.s.unit_j
             gain = self.s.accuracy_weight * 100 * now + self.s.gain_weight * 100 * (now - before)
             reward = 100 * now - 100 if now < before else gain - cost
             old, level = self.state[r.client], self.level[r.client]
-            self.waiting.append((r.client, old, level, reward))
+            if self.s.next_state == "observed":
+                self.waiting.append((r.client, old, level, reward))
+            else:
+                self.learn(old, level, reward, old)
