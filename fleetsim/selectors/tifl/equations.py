@@ -39,8 +39,12 @@ from fleetsim.selectors.tie_breaking import best
 DROPPED = -1
 """Tier of a client that never answered in time."""
 
+Split = Literal["count", "width"]
+"""Tiers of equal size, or of equal width in latency."""
 ProbabilityRule = Literal["rank", "rank_to_zero", "error"]
 """Rule by which accuracies become probabilities."""
+Fill = Literal["slower", "none"]
+"""Replacement of clients that a tier lacks: by the next slower tiers, or none."""
 
 
 def latency_s(observed_s: FloatArray, max_s: float) -> FloatArray:
@@ -59,20 +63,32 @@ def latency_s(observed_s: FloatArray, max_s: float) -> FloatArray:
     return total_s
 
 
-def tiers(latencies_s: FloatArray, num_tiers: int, keys: FloatArray) -> IntArray:
+def tiers(
+    latencies_s: FloatArray, num_tiers: int, keys: FloatArray, split: Split = "count"
+) -> IntArray:
     """Return the tier of each client, 0 the fastest, `DROPPED` where the latency is NaN [n].
 
-    Tiers are of equal size, the first N mod m with one more client. With fewer clients than tiers
-    there are fewer tiers. Among equal latencies the smaller key counts as faster [n].
+    Numbers have no gaps: with fewer clients than tiers, or an empty interval of latency, there are
+    fewer tiers.
+    With `count` the first N mod m tiers have one more client, and among equal latencies the smaller
+    key counts as faster [n].
 
-    Source: TiFL (Chai et al., HPDC 2020), tiering, as in bacox/fltk@ba90a78.
+    Source: TiFL (Chai et al., HPDC 2020), tiering; `count` as in bacox/fltk@ba90a78.
     """
     require_lengths(latencies_s.shape[0], keys=keys)
     result = np.full(latencies_s.shape, DROPPED, dtype=np.int64)
     kept = np.flatnonzero(~np.isnan(latencies_s))
-    order = kept[np.lexsort((keys[kept], latencies_s[kept]))]
-    for tier, members in enumerate(np.array_split(order, max(1, min(num_tiers, order.size)))):
-        result[members] = tier
+    if kept.size == 0:
+        return result
+    if split == "count":
+        order = kept[np.lexsort((keys[kept], latencies_s[kept]))]
+        for tier, members in enumerate(np.array_split(order, min(num_tiers, order.size))):
+            result[members] = tier
+        return result
+    low, high = float(latencies_s[kept].min()), float(latencies_s[kept].max())
+    inner_edges = np.linspace(low, high, num_tiers + 1)[1:-1]
+    interval = np.searchsorted(inner_edges, latencies_s[kept], side="right")
+    result[kept] = np.unique(interval, return_inverse=True)[1]
     return result
 
 
@@ -175,7 +191,9 @@ def changed_probabilities(
     return probabilities
 
 
-def choose(tier_of: IntArray, tier: int, num: int, keys: FloatArray) -> IntArray:
+def choose(
+    tier_of: IntArray, tier: int, num: int, keys: FloatArray, fill: Fill = "slower"
+) -> IntArray:
     """Return positions of `num` clients of a tier, then of the next slower ones if too few.
 
     Dropped clients are never chosen. Independent uniform keys make the draw in a tier uniform [n].
@@ -187,5 +205,6 @@ def choose(tier_of: IntArray, tier: int, num: int, keys: FloatArray) -> IntArray
     Source: TiFL (Chai et al., HPDC 2020); that slower tiers fill up is fleetsim's.
     """
     require_lengths(tier_of.shape[0], keys=keys)
-    meant = np.flatnonzero(tier_of >= tier)
+    is_meant = tier_of == tier if fill == "none" else tier_of >= tier
+    meant = np.flatnonzero(is_meant)
     return meant[best(-tier_of[meant].astype(np.float64), num, keys[meant])]

@@ -29,7 +29,7 @@ from fleetsim.selectors import probing
 from fleetsim.selectors.configured_selector import ConfiguredSelector, SelectorKind, Stages
 from fleetsim.selectors.demands import Demand, Demands
 from fleetsim.selectors.tifl import equations
-from fleetsim.selectors.tifl.equations import DROPPED, ProbabilityRule
+from fleetsim.selectors.tifl.equations import DROPPED, Fill, ProbabilityRule, Split
 
 
 class TiFLSettings(SelectorKind):
@@ -65,6 +65,8 @@ class TiFLSettings(SelectorKind):
     """Training tasks that a client runs before its first choice (R); inferred."""
     max_s: DurationS | None = Field(default=None, examples=[60.0])
     """T_max of a profiling task; null: the longest time that the server waited for one."""
+    split: Split = "count"
+    """Tiers of equal size, or of equal width in latency."""
     credits: Literal["planned", "unlimited"] = "planned"
     """Rounds in which a tier may be drawn: its share ceil(stop.rounds / m), or unlimited."""
     interval_rounds: Rounds = Field(default=10, examples=[2])
@@ -76,6 +78,8 @@ class TiFLSettings(SelectorKind):
     )
     """Rule by which accuracies become probabilities: rank; rank_to_zero, (n - 1 - r) / (n (n - 1) /
     2) and so 0 for the best; error, in proportion to 1 - accuracy; none, always 1 / m."""
+    fill: Fill = "slower"
+    """Replacement of clients that a tier lacks: by the next slower tiers, or none."""
 
 
 class TiFLSelector(ConfiguredSelector[TiFLSettings]):
@@ -140,7 +144,7 @@ class TiFLSelector(ConfiguredSelector[TiFLSettings]):
         self._tier = equations.draw_tier(self._probability, is_open, float(generator.random()))
         self._credit[self._tier] = max(self._credit[self._tier] - 1.0, 0.0)
         keys = generator.random(self._size)[view.candidates]
-        chosen = equations.choose(tier_of, self._tier, view.wanted, keys)
+        chosen = equations.choose(tier_of, self._tier, view.wanted, keys, self._settings.fill)
         return view.candidates[chosen]
 
     def _profile(self, reports: Sequence[Report]) -> None:
@@ -155,7 +159,9 @@ class TiFLSelector(ConfiguredSelector[TiFLSettings]):
         latencies_s = np.full(self._size, np.nan)
         latencies_s[is_profiled] = equations.latency_s(self._observed_s[is_profiled], max_s)
         keys = rng.stream(self._fleet.seed, "select/tifl/latencies").random(latencies_s.size)
-        self._tier_of = equations.tiers(latencies_s, self._settings.num_tiers, keys)
+        self._tier_of = equations.tiers(
+            latencies_s, self._settings.num_tiers, keys, self._settings.split
+        )
 
     def _adapt(self, round_: int, reports: Sequence[Report]) -> None:
         """Store the tiers' accuracies, and change the probabilities if that is due."""
