@@ -130,10 +130,10 @@ BROKEN = (
             # The second: in float32 the time since the start of the machine changes too slowly.
             "ReadsTheClock": ("aggregate gives two results for version 1 from equal reports",
                 of_mean(lambda mean: mean * (1.0 + time.perf_counter() % 1.0))),
-            "HasNoRestore": ("is no aggregator, it lacks restore; `fleetsim docs plugins` has an example",
+            "HasNoRestore": ("is no aggregator, it lacks restore; `fleetsim docs plugins`",
                 {"state": lambda self: {}}),
             "TakesWeights": (
-                "cannot be called as aggregate(base, reports); `fleetsim docs plugins` has an example",
+                "cannot be called as aggregate(base, reports); `fleetsim docs plugins`",
                 {"aggregate": lambda self, base, reports, weights: base},
             ),
         },

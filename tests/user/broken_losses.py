@@ -76,7 +76,7 @@ BROKEN = {
     ChangesOutputs: "losses changes its outputs; work on a copy",
     ChangesLabels: "losses changes its labels; work on a copy",
     MovesAnAverage: "losses gives two results for the same outputs and labels",
-    IsNone: "is no loss, it lacks losses; `fleetsim docs plugins` has an example",
+    IsNone: "is no loss, it lacks losses; `fleetsim docs plugins`",
 } | variants(
     Squared,
     {

@@ -4,8 +4,9 @@ A random order of the N clients is cut into blocks, one for each choice:
 
     ceil(N / K) blocks of K clients; the last is filled up with random clients of the others
 
-The blocks form a sequence. A choice takes the first `wanted` available clients from the present position on; then the position advances
-by `wanted`, with `slot_rounds` after the last round of a slot, unless that round has no candidates.
+The blocks form a sequence. A choice takes the first `wanted` available clients from the present
+position on; then the position advances by `wanted`, with `slot_rounds` after the last round of a
+slot, unless that round has no candidates.
 Predefined sets form a circle: a choice is the first K available clients of a set and, where members
 are missing, of the sets after it.
 
