@@ -21,7 +21,8 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-os.environ.setdefault("FLEETSIM_NUMERICS", "portable")  # read when fleetsim is imported
+if __name__ == "__main__":
+    os.environ.setdefault("FLEETSIM_NUMERICS", "portable")  # read when fleetsim is imported
 
 import fleetsim
 from benchmarks import probing

@@ -10,7 +10,7 @@ import pytest
 from benchmarks.selector_prices import selector_of
 from fleetsim.contracts import Evaluation, FleetView, RoundView
 from fleetsim.engine.servers.checked_selector import diagnostics_text
-from fleetsim.selectors import DEMANDS, build_selector
+from fleetsim.selectors import DEMANDS
 from fleetsim.selectors.baselines.uniform import RandomSettings
 from tests.contracts.test_selector_contract import NOBODY, Server, one_mode_per_class, through_npz
 from tests.selector_modes import modes
@@ -56,15 +56,15 @@ def test_the_four_selectors_that_learn_tell_numbers():
     kinds = {mode.values[0].kind for mode in modes() if tells(mode.values[0])}
 
     assert kinds == {"fedgcs", "favor", "fedmarl", "autofl"}
-    assert played(Server(build_selector(RandomSettings())), 2) == [None, None]
+    assert played(Server(RandomSettings().build()), 2) == [None, None]
 
 
 @every_teller
 def test_a_selector_restored_between_rounds_tells_the_same(settings):
-    straight = Server(build_selector(learning(settings)))
+    straight = Server(learning(settings).build())
     played(straight, 8)
     saved = through_npz(straight.selector.state())
-    resumed = Server(build_selector(learning(settings)))
+    resumed = Server(learning(settings).build())
     resumed.setup_reports, resumed.round = [], 8
     resumed.selector.restore(saved)
 
@@ -74,7 +74,7 @@ def test_a_selector_restored_between_rounds_tells_the_same(settings):
 @every_teller
 def test_expected_is_told_and_telling_changes_no_choice_and_is_of_the_last_round(settings):
     """A round that selects no client has neither an expectation nor an outcome."""
-    silent, asked = (Server(build_selector(learning(settings))) for _ in range(2))
+    silent, asked = (Server(learning(settings).build()) for _ in range(2))
     texts = []
     for _ in range(NUM_ROUNDS):
         chosen = asked.play().tolist()

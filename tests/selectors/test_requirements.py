@@ -12,7 +12,7 @@ from benchmarks.selector_prices import selector_of
 from fleetsim import simulate
 from fleetsim.errors import ScenarioError
 from fleetsim.scenario import load
-from fleetsim.selectors import DEMANDS, SelectorSettings, build_selector, demands
+from fleetsim.selectors import DEMANDS, SelectorSettings, demands
 from fleetsim.selectors.baselines.uniform import RandomSettings
 from fleetsim.selectors.bp_ucb.selector import BpUcbSettings
 from fleetsim.selectors.demands import Use
@@ -44,7 +44,7 @@ def test_a_buffered_server_refuses_who_asks_clients():
 WITHOUT_PROBES = {
     mode.values[0].kind: mode
     for mode in reversed(modes())
-    if not build_selector(mode.values[0]).needs_probes
+    if not mode.values[0].build().needs_probes
 }
 """The first mode of every kind that asks nothing."""
 
@@ -154,6 +154,6 @@ def test_a_variant_is_in_the_settings_and_its_use_follows_from_needs_and_memory(
     assert demand.use in get_args(Use)
     # A selector that is useless without real losses, accuracies or gradients cannot be a plain yes.
     is_private = demand.use in ("private", "small")
-    assert is_private == build_selector(settings).needs_losses
+    assert is_private == settings.build().needs_losses
     # Only what grows faster than the fleet is for small ones.
     assert (demand.use == "small") == (demand.square_byte > 0 or demand.has_sets)

@@ -13,7 +13,7 @@ from fleetsim.selectors.fedgcs.fitting import fit, network_of
 from fleetsim.selectors.fedgcs.network import take_over
 from fleetsim.selectors.fedgcs.proposals import decode, estimates_of, propose
 from fleetsim.selectors.fedgcs.records import NO_RECORDS, SelectionRecords
-from fleetsim.selectors.fedgcs.settings import FedGCSKeys
+from fleetsim.selectors.fedgcs.settings import FedGCSSettings
 from tests.selectors.fedgcs.networks import additive_records, tiny
 from tests.selectors.references.fedgcs import Net
 
@@ -70,7 +70,7 @@ def test_a_wide_beam_finds_the_most_likely_of_all_sets_of_six_clients(start, see
     """Sequences of 1 to 4 of 6 clients: 6 + 30 + 120 + 360 = 516."""
     network = tiny(start=start, seed=seed)
     plain = Net(network.arrays())
-    wide = FedGCSKeys(beam_width=1000)
+    wide = FedGCSSettings(beam_width=1000)
     for row, result in enumerate(decode(network, encoded(network), ALL, 4, wide)):
         everything = plain.exhaustive(plain.encode(SEQUENCES[row]), range(6), 1, 4)
 
@@ -81,7 +81,7 @@ def test_a_wide_beam_finds_the_most_likely_of_all_sets_of_six_clients(start, see
 
 def test_generated_sets_are_ranked_by_their_own_estimates():
     network = tiny()
-    settings = FedGCSKeys(step_size=1.0, steps=4, choice="generated")
+    settings = FedGCSSettings(step_size=1.0, steps=4, choice="generated")
     result = propose(network, arrays_of(SEQUENCES), ALL, 4, settings, dice())
 
     assert len({frozenset(tokens.tolist()) for tokens in result.sets}) == len(result.sets) > 1
@@ -145,7 +145,7 @@ SOME = additive_records(30, 9, 3)
 
 def fitted(records=SOME, keys=None, **more):
     options: dict[str, Any] = {"num_clients": 9, "seed": 3, "epochs": 4} | more
-    return fit(records, settings=FedGCSKeys(**QUICK | (keys or {})), **options)
+    return fit(records, settings=FedGCSSettings(**QUICK | (keys or {})), **options)
 
 
 def assert_same(one, other):
@@ -157,7 +157,7 @@ def assert_same(one, other):
 @pytest.fixture(scope="module")
 def trained():
     """A fit to 200 records of 5 of 12 clients, and to the same with exchanged scores."""
-    settings = FedGCSKeys(
+    settings = FedGCSSettings(
         embedding=8,
         hidden=32,
         evaluator=40,
@@ -205,7 +205,7 @@ def test_the_decoder_generates_the_encoded_sets(trained):
     network, known = network_of(result.weights)
     tokens = [np.searchsorted(known, selection) for selection in records.selections[:20]]
     encoded = network.encode(network.tokens(tokens))
-    decoded = decode(network, encoded, np.ones(known.size, dtype=np.bool_), 12, FedGCSKeys())
+    decoded = decode(network, encoded, np.ones(known.size, dtype=np.bool_), 12, FedGCSSettings())
     right = [set(a.tolist()) == set(b.tolist()) for a, b in zip(decoded, tokens, strict=True)]
 
     assert sum(right) >= 15

@@ -8,7 +8,7 @@ import pytest
 
 from fleetsim.selectors.fedgcs.equations import scores
 from fleetsim.selectors.fedgcs.records import NO_RECORDS, ScoreScale, SelectionRecords
-from fleetsim.selectors.fedgcs.settings import FedGCSKeys
+from fleetsim.selectors.fedgcs.settings import FedGCSSettings
 from fleetsim.selectors.fedgcs.surrogate import surrogate_records
 from tests.selectors.fedgcs.test_fedgcs import finished, play, ready, records_of, weights_at
 from tests.selectors.rounds import view_of
@@ -64,7 +64,7 @@ THREE = SelectionRecords.of([[0], [1], [2]], [0.2, 0.6, 0.4], [10.0, 20.0, 40.0]
 def test_budgets_are_medians_of_the_records_or_as_given(rules, expected):
     seconds, joules = [10.0, 20.0, 10.0, 40.0], [1.0, 1.0, 2.0, 1.0]
     four = SelectionRecords.of([[5, 1], [2], [1, 2, 7], [9]], [0.5, 0.6, 0.7, 0.9], seconds, joules)
-    keys = FedGCSKeys(**rules)
+    keys = FedGCSSettings(**rules)
 
     assert ScoreScale.of(four, keys).scores(four, keys).tolist() == pytest.approx(expected)
 
@@ -72,15 +72,18 @@ def test_budgets_are_medians_of_the_records_or_as_given(rules, expected):
 def test_records_without_costs_are_scored_by_performance():
     free = SelectionRecords.of([[0], [1]], [0.25, 0.5], [0.0, 0.0], [0.0, 0.0])
 
-    assert ScoreScale.of(free, FedGCSKeys()).scores(free, FedGCSKeys()).tolist() == [0.25, 0.5]
+    assert ScoreScale.of(free, FedGCSSettings()).scores(free, FedGCSSettings()).tolist() == [
+        0.25,
+        0.5,
+    ]
 
 
 def test_the_scale_of_three_records():
-    scale = ScoreScale.of(THREE, FedGCSKeys())
+    scale = ScoreScale.of(THREE, FedGCSSettings())
 
     assert scale == pytest.approx((20.0, 10.0, 0.2, 0.6, 0.1, 0.6))
     # A record of the fit has the score that was learned.
-    assert scale.targets(THREE, FedGCSKeys()) == pytest.approx([0.2, 1.0, 0.0])
+    assert scale.targets(THREE, FedGCSSettings()) == pytest.approx([0.2, 1.0, 0.0])
 
 
 SCALED = {"performance_scale": "min_max"}
@@ -105,7 +108,7 @@ SCALED = {"performance_scale": "min_max"}
 def test_a_round_is_scored_with_the_budgets_and_the_range_of_the_records(
     performance, seconds, joules, rules, target
 ):
-    keys = FedGCSKeys(**rules)
+    keys = FedGCSSettings(**rules)
     record = SelectionRecords.of([[7]], [performance], [seconds], [joules])
 
     assert ScoreScale.of(THREE, keys).targets(record, keys)[0] == pytest.approx(target)
