@@ -47,7 +47,7 @@ def test_a_section_has_every_word(home, command):
 
 
 def test_the_browser_opens_the_built_page_at_its_heading(home, command, monkeypatch):
-    opened = []
+    opened: list[str] = []
     monkeypatch.setattr(webbrowser, "open", opened.append)
     assert "no built site" in command("docs", "deadlines", "--web").err
 

@@ -125,16 +125,6 @@ def test_table_in_which_a_value_was_changed_is_refused_by_name(name, column, don
     assert all(len(getattr(run, other)) for other in others)
 
 
-def test_older_run_with_one_digest_of_all_tables_is_refused_if_one_was_changed(done):
-    older = open_run(done).manifest.model_copy(update={"table_digests": None})
-    write_manifest(done, older)
-    assert open_run(done).rounds["round"].tolist() == [1, 2, 3, 4, 5, 6, 7, 8]
-    edited(done, *VALUES[1])
-
-    with pytest.raises(DataError, match=rf"^{done}: a table was changed after the run, "):
-        _ = open_run(done).rounds
-
-
 def test_scenario_that_is_not_the_one_that_was_run_is_refused(done):
     (done / "scenario.yaml").write_text("# a note\nname:   quick\ncheckpoint: {every_rounds: 9}\n")
     assert open_run(done).scenario["name"] == "quick"

@@ -160,6 +160,9 @@ EXAMPLES = {
         "warm_up_fit_steps=2"),
     **selector("FedCorSettings", "fedcor, warm_up_rounds: 1, warm_up_fit_steps: 3",
         "observed_fit_steps=2"),
+    **selector("FedGCSSettings", "fedgcs", "surrogate_sets=5", VALIDATED),
+    **selector("FedGCSSettings", "fedgcs, records: surrogate",
+        "performance=rise; max_records=9; exploration_fraction=1.0"),
     **selector("FedMarlSettings", "fedmarl", "accuracy_weight=2; latency_weight=2; "
         "traffic_weight=2; discount=0.5; exploration=0.5; exploration_end=0.5; "
         "exploration_decay_rounds=2; "

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from fleetsim.contracts import Job, Work, WorkKind
@@ -89,7 +90,8 @@ def test_samples_and_network_are_sent_once_and_not_again_in_the_next_run(address
         first = workers.num_byte.copy()
         pool.compute(jobs)
         second = workers.num_byte.copy()
-    samples = builds.data.train_inputs.nbytes + builds.data.test_inputs.nbytes
+    inputs = builds.data.train_inputs, builds.data.test_inputs
+    samples = sum(np.asarray(each).nbytes for each in inputs)
     with connected(address, (), print) as workers:
         DaskPool(builds, workers).compute(jobs)
         later = workers.num_byte.copy()

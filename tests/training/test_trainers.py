@@ -147,14 +147,14 @@ MEASURED = [
 """Models whose trainers docs/models/learning.md compares by measured times, on a CPU."""
 BY_RULE = [
     ("cpu", HALF, PLAIN, "serial"),
-    ("cpu", SMALL, AUGMENTED, "serial"),
+    ("cpu", SMALL_TASK, AUGMENTED, "serial"),
     ("cpu", CNN, AUGMENTED, "channels-last"),
     ("cpu", models.LstmSettings(), PLAIN, "serial"),
     ("cuda", models.LogisticSettings(), PLAIN, "stacked"),
     ("cuda", models.SvmSettings(), PLAIN, "stacked"),
     ("cuda", models.TwoNNSettings(), PLAIN, "stacked"),
     ("cuda", HALF, PLAIN, "serial"),
-    ("cuda", SMALL, AUGMENTED, "serial"),
+    ("cuda", SMALL_TASK, AUGMENTED, "serial"),
     ("cuda", CNN, PLAIN, "vectorised"),
     ("cuda", CNN, AUGMENTED, "serial"),
     ("cuda", models.LstmSettings(), PLAIN, "serial"),

@@ -15,7 +15,7 @@ from fleetsim.contracts import Evaluation, Outcome, Purpose
 from fleetsim.errors import ScenarioError
 from fleetsim.selectors.autofl.equations import NUM_STATES, category, rewards, state_number
 from fleetsim.selectors.autofl.q_tables import QTables
-from fleetsim.selectors.autofl.selector import AutoFLSettings
+from fleetsim.selectors.autofl.selector import AutoFLSelector, AutoFLSettings
 from fleetsim.selectors.learned_weights import WeightFile
 from tests.selectors.rounds import fleet_of, met, outcome_of, report_of, resources_of, view_of
 
@@ -137,7 +137,7 @@ def test_what_one_run_learned_another_one_uses():
 
 
 def test_frozen_tables_neither_explore_nor_learn_and_need_no_accuracy():
-    frozen = AutoFLSettings(learning=False, exploration=1.0).build()
+    frozen = AutoFLSelector(AutoFLSettings(learning=False, exploration=1.0))
     fleet = fleet_of((10,) * 4, validation=None)
     frozen.setup(fleet)
     frozen.take_up(trained())

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from fleetsim.contracts import FleetView, FloatArray
 from fleetsim.errors import ScenarioError
-from fleetsim.selectors.baselines.fixed import FixedSettings
+from fleetsim.selectors.baselines.fixed import FixedSelector, FixedSettings
 from fleetsim.selectors.baselines.round_robin import RoundRobinSettings, take_turn
 from fleetsim.selectors.baselines.uniform import RandomSettings, draw
 from tests.selectors.rounds import fleet_of, view_of
@@ -92,7 +92,7 @@ def test_missing_members_of_a_set_come_from_the_next_ones():
 
 def test_takes_the_available_ones_in_the_given_order_up_to_those_wanted():
     fleet = fleet_of([1] * 8, cohort=2)
-    selector = FixedSettings(clients=(6, 1, 3, 0)).build()
+    selector = FixedSelector(FixedSettings(clients=(6, 1, 3, 0)))
     selector.setup(fleet)
 
     assert selector.select(view_of(fleet)).tolist() == [6, 1]

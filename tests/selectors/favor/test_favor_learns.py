@@ -12,7 +12,7 @@ import pytest
 
 from fleetsim import rng
 from fleetsim.contracts import Evaluation, Outcome, Purpose, Report, RoundOutcome, RoundView, State
-from fleetsim.selectors.favor.selector import FavorSettings
+from fleetsim.selectors.favor.settings import FavorSettings
 from tests.selectors.rounds import met
 
 NUM_CLIENTS, NUM_PARAMETERS, COHORT, ROUNDS = 8, 12, 3, 12

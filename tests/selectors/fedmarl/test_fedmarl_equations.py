@@ -23,7 +23,7 @@ from fleetsim.selectors.fedmarl.equations import (
 )
 from fleetsim.selectors.fedmarl.network import improved
 from fleetsim.selectors.fedmarl.observations import NO_STATES, Transition, agent_states, relative
-from fleetsim.selectors.fedmarl.selector import FedMarlSettings
+from fleetsim.selectors.fedmarl.settings import FedMarlSettings
 from tests.selectors import rounds
 
 
