@@ -29,13 +29,16 @@ Kind = Literal[
 _SUFFIX: dict[str, str] = {"traces": "", "weights": ".safetensors", "docs": ".md"}
 """Suffix of a bundled file; .yaml unless given. Traces are folders."""
 
+_IN_CHECKOUT: dict[str, str] = {"site": "build/site/html"}
+"""Folder of a kind in a checkout, unless it has the name of the kind."""
+
 
 @cache
 def folder(kind: Kind) -> Path:
     """Return the folder that holds the bundled files of a kind; found once, by many names."""
     package = Path(__file__).resolve().parent
     inside = package / "_bundle" / kind
-    return inside if inside.is_dir() else package.parent / kind
+    return inside if inside.is_dir() else package.parent / _IN_CHECKOUT.get(kind, kind)
 
 
 def names(kind: Kind) -> list[str]:

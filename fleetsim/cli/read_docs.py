@@ -97,10 +97,11 @@ def _show(text: str, page: str, heading: str = "", *, web: bool) -> None:
     if web:
         import webbrowser
 
-        site = bundled.folder("site") / f"{page}.html"
+        site = bundled.folder("site") / f"{re.sub('README$', 'index', page)}.html"
         if not site.is_file():
             raise DataError(
-                f"docs: this copy of fleetsim has no built site ({site.parent}); leave out --web"
+                f"docs: this copy of fleetsim has no built site ({site}); leave out --web, or run"
+                " scripts/site in a checkout"
             )
         slug = re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", heading).strip().lower())
         webbrowser.open(f"{site.as_uri()}#{slug}")
