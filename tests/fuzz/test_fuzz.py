@@ -13,7 +13,7 @@ from tests.fuzz.sandbox import Ending
 from tests.fuzz.search import search
 from tests.fuzz.verdict import faults
 
-NUM_CASES = int(os.environ.get("FLEETSIM_FUZZ_CASES", "200"))
+NUM_CASES = int(os.environ.get("FLEETSIM_FUZZ_CASES", "100"))
 
 
 @pytest.mark.slow

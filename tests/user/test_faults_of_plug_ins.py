@@ -280,6 +280,7 @@ def test_a_run_that_hangs_is_ended_and_has_failed(own_module):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_an_executor_that_is_full_of_hanging_runs_is_left(own_module):
     """A thread cannot be ended: the run fails, and so do those that wait for its place."""
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415

@@ -2,7 +2,6 @@
 
 import hashlib
 import itertools
-import re
 import sys
 from importlib import metadata
 from pathlib import Path
@@ -206,23 +205,6 @@ def test_comparisons_tell_versions_of_a_part_apart(own, own_module):
     ]  # fmt: skip
     assert runs[0].manifest.world_hash != runs[1].manifest.world_hash
     assert runs[1].manifest.world_hash == runs[2].manifest.world_hash
-
-
-@pytest.mark.slow
-def test_a_manifest_of_the_time_of_selectors_alone_is_read(own):
-    made = run("own:Median", out="out", train=False)
-    path = made.folder / "manifest.json"
-    text = path.read_text()
-    head, tail = text.split('"plugins": [', 1)
-    _, tail = tail.split("],", 1)
-    tail = re.sub(r'"content_sha256": "\w+"', '"content_sha256": null', tail)
-    digest = "0" * 64
-    one = f'{{"name": "least:Least", "source_sha256": "{digest}"}}'
-    for old, expected in (("null", ()), (one, (("selector", "least:Least", digest, None),))):
-        path.write_text(f'{head}"plugin": {old},{tail}')
-
-        plugins = open_run("out").manifest.plugins
-        assert tuple((p.kind, p.name, p.source_sha256, p.version) for p in plugins) == expected
 
 
 STUDY = {
