@@ -3,8 +3,8 @@
     python -m benchmarks.selector_prices
     python -m benchmarks.selector_prices --only probing --kinds oort afl
 
-Writes three tables of docs/selectors.md, each between two marks, and leaves the rest of the page as
-it is:
+Writes three tables of docs/evidence/selector-prices.md, each between two marks, and leaves the
+rest of the page as it is:
 
 - needs: what a selector must know, the attribute `demands` of each settings class;
 - probing: cost of its probes in virtual time (`benchmarks.probing`), equal on every machine;
@@ -36,7 +36,7 @@ from fleetsim.selectors import DEMANDS, SelectorSettings
 from fleetsim.selectors.demands import Demand
 from fleetsim.units import MS_PER_S
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "selectors.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "evidence" / "selector-prices.md"
 BLOCKS = ("needs", "probing", "host")
 SIZES = (100, 1_000, 10_000, 1_000_000)
 _ROW = re.compile(r"^\| ([^|]+) \|.*$", re.MULTILINE)
@@ -147,7 +147,7 @@ def with_rows(page: str, block: str, rows: Mapping[str, tuple[str, ...]], note: 
     """
     begin, end = marks(block)
     if page.count(begin) != 1 or page.count(end) != 1:
-        raise ValueError(f"docs/selectors.md must have {begin!r} and {end!r} once each")
+        raise ValueError(f"{PAGE.name} must have {begin!r} and {end!r} once each")
     before, _, rest = page.partition(begin)
     old, _, after = rest.partition(end)
     kept = {match[1]: match[0] for match in _ROW.finditer(old)}
@@ -179,7 +179,7 @@ def main() -> None:
     )
     parser.add_argument("--only", nargs="+", choices=BLOCKS, default=BLOCKS, metavar="BLOCK")
     parser.add_argument("--kinds", nargs="+", choices=DEMANDS, default=list(DEMANDS), metavar="K")
-    parser.add_argument("--page", type=Path, default=PAGE, help="docs/selectors.md")
+    parser.add_argument("--page", type=Path, default=PAGE, help="docs/evidence/selector-prices.md")
     options = parser.parse_args()
     measures: dict[str, Callable[[str, str, Demand], tuple[str, ...]]] = {
         "needs": lambda kind, variant, demand: needs_cells(demand),

@@ -17,7 +17,7 @@ from fleetsim.settings import Settings
 
 PAGE = "docs/selectors.md"
 """Page with a section for each selector."""
-AFTER_SELECTORS = "## What the papers leave open\n"
+AFTER_SELECTORS = "## The equations on their own\n"
 """Heading before which the section of a new selector is put."""
 SELECTORS = get_args(get_args(SelectorSettings)[0])
 AGGREGATORS = get_args(get_args(AggregatorSettings)[0])

@@ -108,7 +108,7 @@ def test_the_scenario_of_the_readme_is_valid(tmp_path):
 
 
 OTHER_PAGES = {
-    *("architecture", "benchmarks", "index", "papers", "selectors", "studies-on-clusters"),
+    *("architecture", "benchmarks", "index", "papers"),
     "validation",
 }
 """Pages for developers, pages that commands write, and pages still to be rewritten."""

@@ -2,8 +2,8 @@
 
 The settings class of each selector has an attribute `demands`: one `Demand` for each value of a
 setting that changes what the selector asks or knows, by that setting as a scenario writes it
-("variant: pow-d"), or by "" if there is none. The price list of docs/selectors.md is made from
-them and from runs.
+("variant: pow-d"), or by "" if there is none. The price list,
+docs/evidence/selector-prices.md, is made from them and from runs.
 
 Four words say whether a selector may be used for real:
 

@@ -122,7 +122,7 @@ def page(kind: str, stored: Mapping[str, Mapping[str, Any]]) -> str:
         "## What it asks for, and what that costs",
         demands(kind),
         price(result, stored["random"]),
-        "Prices on a larger fleet: [](/selectors.md#what-each-must-know-and-what-it-costs).",
+        "Prices on a larger fleet: [](/evidence/selector-prices.md).",
         "## Settings",
         f"Keys below `{key_pages.SELECTOR}`, beside `kind: {kind}`:",
         *(key_pages.described(*each, told=told) for each in key_pages.selector_keys(kind)),

@@ -1,4 +1,4 @@
-"""docs/selectors.md keeps up with the code, and lists readings of papers as the settings do."""
+"""Pages on selectors keep up with the code, and list readings of papers as the settings do."""
 
 import doctest
 import json
@@ -14,6 +14,8 @@ from fleetsim.selectors import SelectorSettings
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = DOCS / "selectors.md"
+OWN = DOCS / "own-selectors.md"
+READINGS = DOCS / "evidence" / "readings-of-papers.md"
 WORDS = DOCS / "decisions" / "0012-words-for-selectors.md"
 SETTINGS = {
     cls.model_fields["kind"].default: cls
@@ -25,9 +27,7 @@ KINDS = ["gpfl", "fedgra", "tifl", "afl", "fedcor", "divfl", "quick-init-ucb", "
 
 
 def rows() -> list[list[str]]:
-    section = re.search(r"^## What the papers leave open\n(.*?)^## ", PAGE.read_text(), re.M | re.S)
-    assert section
-    lines = [line for line in section[1].splitlines() if line.startswith("|")][2:]
+    lines = [line for line in READINGS.read_text().splitlines() if line.startswith("|")][2:]
     return [[cell.strip() for cell in line.strip("|").split(" |")] for line in lines]
 
 
@@ -71,7 +71,7 @@ def test_every_named_reading_of_these_papers_has_its_row():
 
 
 def test_the_words_that_the_pages_name_are_in_the_contract():
-    pages = PAGE.read_text() + WORDS.read_text()
+    pages = PAGE.read_text() + OWN.read_text() + WORDS.read_text()
     named = re.findall(r"\b([A-Z]\w+)\.([a-z]\w+)", pages)
     words = {(owner, word) for owner, word in named if hasattr(contracts, owner)}
 
@@ -83,7 +83,7 @@ def test_the_words_that_the_pages_name_are_in_the_contract():
 
 @pytest.mark.slow
 def test_the_example_selector_runs():
-    result = doctest.testfile(str(PAGE), module_relative=False)
+    result = doctest.testfile(str(OWN), module_relative=False)
 
     assert result.attempted > 5
     assert result.failed == 0

@@ -100,7 +100,7 @@ BROKEN = {
     SortsTheView: "select changes the view; work on a copy",
     ChangesALaterView: "probe changes the view; work on a copy",
     WeighsBelowZero: "select must give 5 finite numbers above 0 as weights, got",
-    HasNoObserve: "is no selector, it lacks observe; `fleetsim docs selectors`",
+    HasNoObserve: "is no selector, it lacks observe; `fleetsim docs own-selectors`",
 } | variants(
     LeastAsked,
     {
@@ -129,7 +129,7 @@ BROKEN = {
         "Fails": ("observe fails: KeyError: 1 (",
             {"observe": lambda self, outcome: {}[outcome.round]}),
         "SaysNoNeeds": ("needs_losses must be True or False, not None", {"needs_losses": None}),
-        "TakesTheRound": ("cannot be called as select(view); `fleetsim docs selectors`",
+        "TakesTheRound": ("cannot be called as select(view); `fleetsim docs own-selectors`",
             {"select": lambda self, view, round_: view.candidates[: view.wanted]}),
     },
 )  # fmt: skip

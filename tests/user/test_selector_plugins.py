@@ -18,14 +18,13 @@ from fleetsim.schema import strict_yaml
 from fleetsim.user import load_plugin
 from tests.interrupts import interrupted
 
-PAGE = Path(__file__).parents[2] / "docs" / "selectors.md"
+PAGE = Path(__file__).parents[2] / "docs" / "own-selectors.md"
 SIX = ("setup", "probe", "select", "observe", "state", "restore")
 
 
 def page_classes() -> str:
-    """The examples of docs/selectors.md that define or import something, as a module."""
-    section = PAGE.read_text().split("## A selector of your own")[1]
-    examples = doctest.DocTestParser().get_examples(section)
+    """The examples of docs/own-selectors.md that define or import something, as a module."""
+    examples = doctest.DocTestParser().get_examples(PAGE.read_text())
     return "".join(e.source for e in examples if e.source.startswith(("import", "from", "class")))
 
 
@@ -150,7 +149,7 @@ REFUSED = {
         "class Mine:\n    select = 0\n    def __init__(self, x): pass",
         "Mine() fails: TypeError: "),
     **{f"no {name}": ("mine:Mine", HEALTHY.replace(f"def {name}(", f"def {name}_(", 1),
-        f"is no selector, it lacks {name}; `fleetsim docs selectors`") for name in SIX},
+        f"is no selector, it lacks {name}; `fleetsim docs own-selectors`") for name in SIX},
     "state of something": ("mine:Mine", HEALTHY.replace("state(self)", "state(self, given)"),
         "cannot be called as state()"),
     "settings of no kind": ("mine:Mine", OWN.format(base="Settings", kind="alpha: float = 1.0"),

@@ -215,7 +215,7 @@ class SelectorPlugins(PluginKind):
     inherited = frozenset({"setup", "probe", "observe", "state", "restore"})
     bundled = KINDS
     settings_base = Settings
-    page = "`fleetsim docs selectors`"
+    page = "`fleetsim docs own-selectors`"
     takes_classes = False
     copies_objects = False
 
