@@ -6,6 +6,7 @@ that must be above 0 have a smallest value, so that quotients by them stay finit
 
 from typing import Annotated
 
+from annotated_types import Ge, Le
 from pydantic import Field
 
 DurationS = Annotated[float, Field(ge=1e-3, le=1e9)]
@@ -59,9 +60,9 @@ Gain = Annotated[float, Field(ge=1e-12, le=1e12)]
 """A free parameter of an algorithm that must be above 0."""
 Weight = Annotated[float, Field(ge=0.0, le=1e12)]
 """A free parameter of an algorithm that may be 0."""
-StepFactor = Annotated[float, Field(le=1e12)]
+StepFactor = Annotated[float, Le(1e12)]
 """Factor of weights or gradients; bounded, because these are 32-bit floats."""
-LearningRate = Annotated[StepFactor, Field(ge=1e-30)]
+LearningRate = Annotated[StepFactor, Ge(1e-30)]
 NetworkRate = Annotated[float, Field(ge=1e-30, le=1.0)]
 """Step size of a selector's network. Adam and RMSProp move each weight by about this much; weights
 begin below 1, and products of much larger ones leave the range of 32-bit floats."""

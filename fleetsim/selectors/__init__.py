@@ -1,6 +1,6 @@
 """Selectors: policies that choose the cohort, one package per paper.
 
-A new selector is a new package with a settings class (`kind`, `demands` and `build`), whose name
+A new selector is a new package with a `SelectorKind` (`kind`, `demands`, `selector`), whose name
 stands in the union below. The contract test and `fleetsim list selectors` find it there. The duties
 of a selector are in `fleetsim.contracts.Selector`.
 

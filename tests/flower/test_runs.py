@@ -257,6 +257,7 @@ def test_all_messages_that_wait_for_a_client_that_leaves_are_answered(tmp_path):
 
 
 _OLD_APP = """
+    pass
 from flwr.server import ServerApp, ServerAppComponents, ServerConfig
 app = ServerApp(server_fn=lambda context: ServerAppComponents(config=ServerConfig(num_rounds=1)))
 """
