@@ -93,8 +93,8 @@ class ResultsStore:
         self._most_byte = most_byte or min(MOST_BYTE, int(_FREE_SHARE * free_byte))
         self._newest_s = max((used_at_s for used_at_s, _, _ in entries), default=-np.inf)
         self._unseen_byte, self._is_full = 0, False
-        self._verdicts: dict[str, list[bool]] = {}
-        """Worth of the first entries of each kind of work."""
+        self._tried: dict[str, list[tuple[Path, bool]]] = {}
+        """First entries of each kind of work, and whether each was worth storing."""
         self._known: list[tuple[Any, str]] = []
         """Digests of the arrays that were hashed last."""
 
@@ -151,8 +151,8 @@ class ResultsStore:
 
         Once it was measured that a kind of results is not worth storing, they are computed.
         """
-        verdicts = self._verdicts.setdefault(kind, [])
-        if len(verdicts) >= _NUM_TRIED > 2 * sum(verdicts):
+        tried = self._tried.setdefault(kind, [])
+        if _is_not_worth_it(tried):
             return Obtained(compute(), "computed")
         key = key_of()
         path = self._folder / f"{key}.entry"
@@ -169,13 +169,14 @@ class ResultsStore:
             results = compute()
             times_s.append(time.perf_counter())
             num_byte = self._write(path, results)
-            if len(verdicts) < _NUM_TRIED:
+            if len(tried) < _NUM_TRIED:
                 computed_s, stored_s = np.diff([*times_s, time.perf_counter()])
                 least_s = max(_GAIN * stored_s, num_byte / _MOST_BYTE_PER_S)
-                verdicts.append(bool(computed_s >= least_s))
-                if not verdicts[-1]:
+                tried.append((path, bool(computed_s >= least_s)))
+                # One measurement of a busy machine decides on nothing.
+                for each, _ in tried if _is_not_worth_it(tried) else ():
                     with suppress(OSError):
-                        path.unlink(missing_ok=True)
+                        each.unlink(missing_ok=True)
         return Obtained(results, "damaged" if was_damaged or is_damaged else "computed")
 
     def _key_of(self, jobs: Sequence[Job]) -> str:
@@ -293,6 +294,10 @@ class ResultsStore:
                         break
                     time.sleep(_LOOK_PERIOD_S)
             yield is_free
+
+
+def _is_not_worth_it(tried: Sequence[tuple[Path, bool]]) -> bool:
+    return len(tried) >= _NUM_TRIED > 2 * sum(is_worth_it for _, is_worth_it in tried)
 
 
 def _lock_byte(descriptor: int, at: int) -> bool:

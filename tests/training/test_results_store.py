@@ -277,6 +277,29 @@ def test_what_is_stored_more_slowly_than_computed_is_computed(
     assert origins(store, JOBS[0], JOBS[8]) == (["found"] if is_kept else ["computed"]) * 2
 
 
+@pytest.mark.parametrize(("num_stalled", "is_kept"), [(4, True), (5, False)])
+def test_most_of_eight_measurements_decide_on_all_eight(
+    tmp_path, monkeypatch, num_stalled, is_kept
+):
+    """A job takes ten times as long as to store it, or half as long where the disk stalls."""
+    store, write, now_s = ResultsStore(tmp_path, "context"), ResultsStore._write, [0.0]
+
+    def writes_slowly(own, path, results):
+        now_s[0] += 2.0 if results[0].vector[0] < num_stalled else 0.1
+        return write(own, path, results)
+
+    def compute(jobs):
+        now_s[0] += 1.0
+        return trained(jobs)
+
+    monkeypatch.setattr(results_store, "_GAIN", 5.0)
+    monkeypatch.setattr("fleetsim.training.results_store.time.perf_counter", lambda: now_s[0])
+    monkeypatch.setattr(ResultsStore, "_write", writes_slowly)
+    store.results([[job] for job in JOBS[:8]], compute)
+
+    assert origins(store, *JOBS[:8]) == (["found"] if is_kept else ["computed"]) * 8
+
+
 @pytest.mark.parametrize(("seconds", "is_kept"), [(0.9, False), (1.1, True)])
 def test_a_second_of_computing_is_worth_so_many_bytes(tmp_path, monkeypatch, seconds, is_kept):
     """An entry counts 64 KiB at least; the clock moves in computations alone."""
