@@ -36,7 +36,12 @@ def pages() -> dict[str, str]:
     """Return the pages of the doors, and lists that they name, by place."""
     found = {
         f"{place}/index.md": "\n\n".join(
-            [f"# {door['title']}", door["text"], toctree([f"/{page}" for page in door["pages"]])]
+            [
+                f"# {door['title']}",
+                door["text"],
+                *([door["more"]] if "more" in door else []),
+                toctree([f"/{page}" for page in door["pages"]]),
+            ]
         )
         for place, door in doors().items()
         if door["pages"]
