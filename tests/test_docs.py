@@ -108,13 +108,14 @@ def test_the_scenario_of_the_readme_is_valid(tmp_path):
 
 
 OTHER_PAGES = {
-    *("architecture", "benchmarks", "index", "papers"),
+    *("architecture", "benchmarks", "index"),
     "validation",
 }
 """Pages for developers, pages that commands write, and pages still to be rewritten."""
 USER_PAGES = [
     page
-    for page in [*(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "evidence").glob("*.md")]
+    for folder in (".", "evidence", "papers")
+    for page in (ROOT / "docs" / folder).glob("*.md")
     if page.stem not in OTHER_PAGES
 ]
 
