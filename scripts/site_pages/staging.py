@@ -74,10 +74,13 @@ def _outside_of_fences(change: Callable[[str], str], text: str) -> str:
     return "".join([*parts, change(text[end:])])
 
 
-def stage(folder: Path, generated: Mapping[str, str], after_readme: str) -> None:
+def stage(
+    folder: Path, generated: Mapping[str, str], completed: Mapping[str, str], after_readme: str
+) -> None:
     """Write the sources of the site into a new folder: copied pages, and generated ones.
 
-    The home page ends with `after_readme`, other index pages of docs/ with their `CHILDREN`.
+    `completed` are pages of docs/, mended, with generated parts. The home page ends with
+    `after_readme`, other index pages of docs/ with their `CHILDREN`.
 
     Raises:
         SystemExit: a generated page has the place of a page that is written by hand.
@@ -102,7 +105,8 @@ def stage(folder: Path, generated: Mapping[str, str], after_readme: str) -> None
             shutil.copyfile(path, target)
             continue
         text = path.read_text("utf-8")
-        target.write_text(mended(text, path, place) + endings.get(place, ""), encoding="utf-8")
+        whole = completed.get(place) or mended(text, path, place) + endings.get(place, "")
+        target.write_text(whole, encoding="utf-8")
         for linked in linked_files(text, path):
             copy = folder / "files" / linked.relative_to(ROOT)
             copy.parent.mkdir(parents=True, exist_ok=True)
