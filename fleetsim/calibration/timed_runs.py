@@ -113,9 +113,9 @@ def _of_model(table: CsvTable, row: int) -> ModelCost:
         )
     value = text if text.startswith("{") else f"{{kind: {text}}}"
     document = strict_yaml.parse(f"model: {value}", f"{table.place(row)}, model", DataError)
+    model = check(_Named, document, DataError).model
     form = SampleForm(tuple(map(int, shape.split("x"))), _whole(table, row, "classes"))
-    module = build_model(check(_Named, document, DataError).model, form, seed=0)
-    return model_cost(module, form.input_shape)
+    return model_cost(build_model(model, form, seed=0), form.input_shape)
 
 
 def _stated(table: CsvTable, row: int) -> ModelCost:
