@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from fleetsim.contracts import SampleForm
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.data.built_in import BlankSettings
 from fleetsim.learning.data.loading import load_dataset
@@ -50,14 +51,13 @@ def export(scenario: Scenario, home: Path) -> Path:
         seed=seed,
     )
     rows = np.concatenate(shares)
-    network = build_model(
-        task.model,
-        input_shape=dataset.sample_shape,
-        num_classes=dataset.num_classes,
-        vocabulary_size=dataset.vocabulary_size,
+    form = SampleForm(
+        dataset.sample_shape,
+        dataset.num_classes,
+        dataset.vocabulary_size,
         is_sequence=dataset.train_labels.ndim > 1,
-        seed=scenario.seed,
     )
+    network = build_model(task.model, form, seed=scenario.seed)
     arrays = {
         "train_inputs": dataset.train_inputs[rows],
         "train_labels": dataset.train_labels[rows],

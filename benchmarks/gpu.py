@@ -166,14 +166,7 @@ class Bench:
         return max(map(len, kernel.chunks(self.jobs)))
 
     def _module(self) -> torch.nn.Module:
-        return build_model(
-            self.task.model,
-            input_shape=self.form.input_shape,
-            num_classes=self.form.num_classes,
-            vocabulary_size=self.form.vocabulary_size,
-            is_sequence=self.form.is_sequence,
-            seed=_SEED,
-        )
+        return build_model(self.task.model, self.form, seed=_SEED)
 
     def _drawn(self) -> TrainerData:
         draw = rng.stream(_SEED, "benchmark/samples")

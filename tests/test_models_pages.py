@@ -10,6 +10,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from fleetsim import bundled
+from fleetsim.contracts import SampleForm
 from fleetsim.learning.models.cost import model_cost
 from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.settings import ModelSettings
@@ -153,7 +154,7 @@ def test_a_network_costs_what_its_row_says(kind, hidden, parameters, flop, sent)
     costs = []
     for norm in norms:
         settings = TypeAdapter(ModelSettings).validate_python(keys | norm)
-        module = build_model(settings, input_shape=shape, num_classes=10, seed=0)
+        module = build_model(settings, SampleForm(shape, 10), seed=0)
         costs.append(model_cost(module, shape))
 
     assert [cost.payload_byte for cost in costs] == numbers(sent)

@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 from scipy.optimize import nnls
 
-from fleetsim.contracts import FloatArray, ModelCost, Work, WorkKind
+from fleetsim.contracts import FloatArray, ModelCost, SampleForm, Work, WorkKind
 from fleetsim.counts import Batching
 from fleetsim.errors import DataError
 from fleetsim.fleet.devices.compute import unloaded_s
@@ -113,13 +113,9 @@ def _of_model(table: CsvTable, row: int) -> ModelCost:
         )
     value = text if text.startswith("{") else f"{{kind: {text}}}"
     document = strict_yaml.parse(f"model: {value}", f"{table.place(row)}, model", DataError)
-    module = build_model(
-        check(_Named, document, DataError).model,
-        input_shape=tuple(map(int, shape.split("x"))),
-        num_classes=_whole(table, row, "classes"),
-        seed=0,
-    )
-    return model_cost(module, tuple(map(int, shape.split("x"))))
+    model = check(_Named, document, DataError).model
+    form = SampleForm(tuple(map(int, shape.split("x"))), _whole(table, row, "classes"))
+    return model_cost(build_model(model, form, seed=0), form.input_shape)
 
 
 def _stated(table: CsvTable, row: int) -> ModelCost:

@@ -125,8 +125,8 @@ def _tried(scenario: Scenario, warnings: list[str]) -> tuple[TaskSize | None, li
             raise
         message = f"trainer chosen by the form of the samples, and {missing}"
         return None, [message] if has_user_code else []
-    upload_byte = prepared.upload_byte(scenario.server.compression)
-    size = TaskSize(prepared.num_samples, prepared.owners, prepared.cost, upload_byte)
+    samples, upload_byte = prepared.samples, prepared.upload_byte(scenario.server.compression)
+    size = TaskSize(samples.num_samples, samples.owners, prepared.cost, upload_byte)
     if not has_user_code:
         return size, []
     from fleetsim.scenario import transformer_warning

@@ -55,7 +55,7 @@ def build_client_memory(scenario: Scenario, prepared: PreparedTask) -> ClientMem
                 raise ScenarioError(f"server.{key}: {message}")
     return ClientMemory(
         algorithm,
-        ServerStart(prepared.parameters, prepared.buffers, prepared.num_samples.size),
+        ServerStart(prepared.parameters, prepared.buffers, prepared.samples.num_samples.size),
         num_parameters=prepared.cost.num_parameters,
         user=user_part(scenario, "local"),
     )

@@ -95,23 +95,14 @@ def manifest_of(
             )
             for plugin in scenario.plugins
         ),
-        data_sha256=prepared.data_sha256,
+        data_sha256=prepared.samples.data_sha256,
         frozen_sha256=prepared.frozen_sha256,
         selector_weights=None
         if weights is None
         else WeightsRecord(name=weights, sha256=weights_sha256(weights)),
         run_key=run_key,
         device_figures=tuple(
-            DeviceFigureRecord(
-                hardware=drawn_figure.hardware,
-                name=drawn_figure.name,
-                figure=drawn_figure.figure,
-                sourced=drawn_figure.sourced,
-                inferred=drawn_figure.is_inferred,
-                factor=drawn_figure.factor,
-                used=drawn_figure.used,
-            )
-            for drawn_figure in drawn
+            DeviceFigureRecord.model_validate(figure, from_attributes=True) for figure in drawn
         ),
         world_hash=scenario.world_hash,
         versions=versions(),
@@ -124,4 +115,4 @@ def _given_by(plugin: Plugin, prepared: PreparedTask) -> str | None:
     """Return the SHA-256 of what a plug-in gave before the run; None: nothing that stays."""
     if plugin.kind.name == "model":
         return hashlib.sha256(prepared.parameters.tobytes()).hexdigest()
-    return prepared.split_sha256 if plugin.kind.name == "partition" else None
+    return prepared.samples.split_sha256 if plugin.kind.name == "partition" else None

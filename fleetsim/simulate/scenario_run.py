@@ -104,16 +104,16 @@ def _run(scenario: Scenario, settings: RunSettings, cluster: DaskWorkers | None)
     fleet = build_fleet(
         scenario.fleet,
         seed=scenario.clients_seed,
-        num_samples=prepared.num_samples,
-        num_evaluated=prepared.num_evaluated,
+        num_samples=prepared.samples.num_samples,
+        num_evaluated=prepared.samples.num_evaluated,
         files=scenario.files,
-        owners=prepared.owners,
+        owners=prepared.samples.owners,
     )
     if fleet.memory is not None:
         # Refuse a model that fits no device before creating the folder.
         fleet.memory.spare_byte(
             prepared.cost,
-            num_samples=prepared.num_samples,
+            num_samples=prepared.samples.num_samples,
             batching=scenario.task.local.batching,
         )
     upload_byte = prepared.upload_byte(scenario.server.compression)
@@ -161,7 +161,7 @@ def _run(scenario: Scenario, settings: RunSettings, cluster: DaskWorkers | None)
                 evaluate_every_rounds=scenario.evaluate.every_rounds,
                 partial_fraction=scenario.task.local.partial_fraction,
                 memory=built_parts.build_client_memory(scenario, prepared),
-                label_coverage=prepared.label_coverage,
+                label_coverage=prepared.samples.label_coverage,
             ),
             selector=chosen,
             user_selector=built_parts.user_part(scenario, "selector"),

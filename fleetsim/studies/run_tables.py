@@ -9,7 +9,6 @@ import pandas as pd
 from fleetsim.errors import DataError
 from fleetsim.record.saved_run import Run
 from fleetsim.studies.costs import costs, ledgers
-from fleetsim.studies.planned_run import PlannedRun
 from fleetsim.studies.run_store import RunStore, damage_of
 from fleetsim.studies.settings import Budgets
 from fleetsim.studies.study import Study
@@ -26,6 +25,13 @@ _RUN_COLUMNS = {
     "version": "object",
 }
 _CELL = ("condition", "arm", "seed")
+_COLUMNS = {
+    "costs": ("target", "metric", "cost", "is_reached"),
+    "accuracies": ("measure", "accuracy"),
+    "curves": ("round", "time_s", "energy_j", "accuracy"),
+    "ledgers": ("target", "component", "energy_outcome", "energy_j"),
+}
+"""Columns of the tables of complete runs, after those of the cell."""
 
 
 class RunTables(NamedTuple):
@@ -38,68 +44,49 @@ class RunTables(NamedTuple):
     ledgers: pd.DataFrame
 
 
-class _PartsOfRun(NamedTuple):
-    run: dict[str, Any]
-    costs: list[dict[str, Any]]
-    accuracies: list[dict[str, Any]]
-    curve: pd.DataFrame
-    ledger: pd.DataFrame
-
-
 def tables_of(study: Study, store: RunStore) -> RunTables:
     """Read the complete runs of a study; damaged ones are named with the reason and left out."""
     reasons = store.failures(study.settings.name)
     levels = {condition.label: dict(condition.levels) for condition in study.conditions}
     rows: list[dict[str, Any]] = []
-    parts: list[_PartsOfRun] = []
+    parts: list[dict[str, pd.DataFrame]] = []
     for planned in study.runs:
         cell: dict[str, Any] = {name: getattr(planned, name) for name in _CELL}
+        reason = reasons.get(planned.key)
+        state: dict[str, Any] = {"status": "failed" if reason else "missing", "reason": reason}
         try:
-            run_parts = _parts(planned, cell, study, store)
+            run = store.open(planned)
+            if run is not None:
+                run.require_unchanged()
+                state = _run_row(run)
+                tables = _tables(run, study)
+                parts.append({name: table.assign(**cell) for name, table in tables.items()})
         except DataError as fault:
-            state: dict[str, Any] = {"status": "damaged", "reason": damage_of(fault)}
+            state = {"status": "damaged", "reason": damage_of(fault)}
             state["folder"] = str(store.folder(planned))
-        else:
-            reason = reasons.get(planned.key)
-            state = {"status": "missing" if reason is None else "failed", "reason": reason}
-            if run_parts is not None:
-                state = run_parts.run
-                parts.append(run_parts)
         rows.append(cell | levels[planned.condition] | state)
     columns = ["condition", *study.settings.vary, "arm", "seed", *_RUN_COLUMNS]
     return RunTables(
         runs=pd.DataFrame(rows, columns=columns).astype(_RUN_COLUMNS),
-        costs=_frame([part.costs for part in parts], ("target", "metric", "cost", "is_reached")),
-        accuracies=_frame([part.accuracies for part in parts], ("measure", "accuracy")),
-        curves=_joined([part.curve for part in parts], ("round", "time_s", "energy_j", "accuracy")),
-        ledgers=_joined(
-            [part.ledger for part in parts], ("target", "component", "energy_outcome", "energy_j")
-        ),
+        **{
+            name: _joined([part[name] for part in parts], [*_CELL, *of_table])
+            for name, of_table in _COLUMNS.items()
+        },
     )
 
 
-def _parts(
-    planned: PlannedRun, cell: dict[str, Any], study: Study, store: RunStore
-) -> _PartsOfRun | None:
-    run = store.open(planned)
-    if run is None:
-        return None
-    run.require_unchanged()
+def _tables(run: Run, study: Study) -> dict[str, pd.DataFrame]:
+    """Return the rows of a complete run in each table of `_COLUMNS`."""
     settings = study.settings
-    return _PartsOfRun(
-        run=_run_row(run),
-        costs=[
-            cell | cost._asdict()
-            for cost in costs(run, settings.all_targets, study.prices, settings.budgets)
-            if cost.metric in study.metrics
-        ],
-        accuracies=[
-            cell | {"measure": measure, "accuracy": value}
-            for measure, value in _accuracies(run, settings.budgets)
-        ],
-        curve=_curve(run).assign(**cell),
-        ledger=ledgers(run, settings.all_targets).assign(**cell),
-    )
+    spent = costs(run, settings.all_targets, study.prices, settings.budgets)
+    return {
+        "costs": pd.DataFrame(cost for cost in spent if cost.metric in study.metrics),
+        "accuracies": pd.DataFrame(
+            _accuracies(run, settings.budgets), columns=list(_COLUMNS["accuracies"])
+        ),
+        "curves": _curve(run),
+        "ledgers": ledgers(run, settings.all_targets),
+    }
 
 
 def _run_row(run: Run) -> dict[str, Any]:
@@ -144,12 +131,6 @@ def _curve(run: Run) -> pd.DataFrame:
     return rounds[[*names, "accuracy"]].rename(columns=names)
 
 
-def _frame(parts: list[list[dict[str, Any]]], columns: tuple[str, ...]) -> pd.DataFrame:
-    return pd.DataFrame([row for part in parts for row in part], columns=[*_CELL, *columns])
-
-
-def _joined(parts: list[pd.DataFrame], columns: tuple[str, ...]) -> pd.DataFrame:
-    names = [*_CELL, *columns]
-    if not parts:
-        return pd.DataFrame(columns=names)
-    return pd.concat([part[names] for part in parts], ignore_index=True)
+def _joined(parts: list[pd.DataFrame], columns: list[str]) -> pd.DataFrame:
+    there = [part[columns] for part in parts if len(part)]
+    return pd.concat(there, ignore_index=True) if there else pd.DataFrame(columns=columns)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,13 +13,14 @@ from fleetsim.errors import DataError, ScenarioError
 from fleetsim.quoting import MAX_LINES, listed, quoted
 from fleetsim.record import atomic_files, prices
 from fleetsim.record.prices import Prices
-from fleetsim.scenario import WORLD, Scenario, load
+from fleetsim.report.pages.scenario_differences import between
+from fleetsim.scenario import Scenario, load
 from fleetsim.scenario.settings import class_with
 from fleetsim.schema import faults, overrides, strict_yaml
 from fleetsim.schema.overrides import Override
 from fleetsim.schema.python_data import Overrides, changes_of, document_of
 from fleetsim.schema.spelling import did_you_mean
-from fleetsim.schema.strict_yaml import Document, KeyPath, spelled
+from fleetsim.schema.strict_yaml import Document, spelled
 from fleetsim.studies.conditions import (
     StudyCondition,
     conditions_of,
@@ -338,24 +337,10 @@ def _check_cells(
     for (label, arm), scenario in cells.items():
         base = cells[label, first]
         if scenario.world_hash != base.world_hash:
-            keys = list(_differences(base.data(), scenario.data()))
+            differing = between([base.data(), scenario.data()])
+            keys = [spelled(one.path) for one in differing if one.is_of_world]
             raise ScenarioError(
                 f"{document.where(('arms', arm))}: arms.{arm}: has another world than {first},"
                 f" it differs in {', '.join(keys[:_MOST_KEYS])}; vary these keys instead, or"
                 " set different_worlds: true"
             )
-
-
-def _differences(one: dict[str, Any], two: dict[str, Any]) -> Iterator[str]:
-    """Yield the key paths of the worlds of two scenarios that differ."""
-
-    def walk(a: Any, b: Any, path: KeyPath) -> Iterator[KeyPath]:
-        if isinstance(a, dict) and isinstance(b, dict) and a.get("kind") == b.get("kind"):
-            for key in dict.fromkeys([*a, *b]):
-                yield from walk(a.get(key), b.get(key), (*path, key))
-        elif a != b:
-            yield path
-
-    for part in WORLD:
-        a, b = (functools.reduce(operator.getitem, part, data) for data in (one, two))
-        yield from (spelled(path) for path in walk(a, b, part))

@@ -19,13 +19,14 @@ from fleetsim.learning.models.flat_vector import flatten, frozen_sha256, layout,
 from fleetsim.learning.models.model_kind import UserModelKind
 from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.paper_cost import CostSettings, refuse_training
+from fleetsim.learning.models.settings import ModelSettings
 from fleetsim.quoting import quoted
 from fleetsim.training.dask_pool import DaskPool, DaskWorkers
-from fleetsim.training.prepared_task import UNTRAINED, PreparedTask, TaskRequest
+from fleetsim.training.prepared_task import UNTRAINED, PreparedTask, TaskRequest, TaskSamples
 from fleetsim.training.results_store import ResultsStore, context_of
 from fleetsim.training.scenario_loss import check_scenario_loss, trainer_for_loss
 from fleetsim.training.settings import TaskSettings, TrainerKind, TrainerSettings
-from fleetsim.training.task_samples import TaskSamples, samples_of_task
+from fleetsim.training.task_samples import samples_of_task
 from fleetsim.training.trainer_choice import (
     ChoosesTrainer,
     TrainerQuestion,
@@ -64,14 +65,7 @@ def prepare_task(
     if isinstance(task.model, CostSettings):
         return _on_paper(request, task.model, samples)
     form = samples.form
-    module = build_model(
-        task.model,
-        input_shape=form.input_shape,
-        num_classes=form.num_classes,
-        vocabulary_size=form.vocabulary_size,
-        is_sequence=form.is_sequence,
-        seed=seed,
-    )
+    module = build_model(task.model, form, seed=seed)
     are_numbers = form.vocabulary_size is None
     wrong = task.local.augmentation.fault(form.input_shape, are_numbers=are_numbers)
     if wrong is not None:
@@ -97,7 +91,12 @@ def prepare_task(
             )
         check_scenario_loss(task.local, module, form)
         requested = _serial(request.trainer) if is_accessed else request.trainer
-        chosen, reason = _trainer_of(module, request, requested, samples, cost, torch_device)
+        chosen, reason = _trainer_of(
+            task.model,
+            TrainerQuestion(
+                requested, module, form, cost, samples.num_samples, task.local, torch_device
+            ),
+        )
         kind = chosen
         options: dict[str, Any] = {}
         if chosen == "vectorised":
@@ -150,8 +149,7 @@ def prepare_task(
             )
         trainer = DataTrainer(kernel, workers=workers, store=store, pool=pool)
     return PreparedTask(
-        num_samples=samples.num_samples,
-        num_evaluated=samples.num_evaluated,
+        samples=replace(samples, data=None, content_sha256=None),
         parameters=parameters,
         buffers=buffers,
         cost=cost,
@@ -161,10 +159,6 @@ def prepare_task(
         platform=resolve(torch_device=torch_device if train else "cpu"),
         forms=forms,
         test_labels=samples.data.test_labels if train and samples.data is not None else None,
-        label_coverage=samples.label_coverage,
-        owners=samples.owners,
-        data_sha256=samples.data_sha256,
-        split_sha256=samples.split_sha256,
         frozen_sha256=frozen,
         weights_text=text,
         algorithm=algorithm,
@@ -192,42 +186,26 @@ def _on_paper(request: TaskRequest, model: CostSettings, samples: TaskSamples) -
     if request.measures_memory:
         copies = num_weight_copies(request.task.local, num_more=_num_copies(algorithm))
     return PreparedTask(
-        num_samples=samples.num_samples,
-        num_evaluated=samples.num_evaluated,
+        samples=replace(samples, data=None, content_sha256=None),
         parameters=np.zeros(1, dtype=np.float32),
         buffers=np.zeros(1, dtype=np.bool_),
         cost=replace(model.cost(num_copies=copies), train_factor=_train_factor(algorithm)),
         trainer=NullTrainer(samples.num_samples, samples.num_evaluated),
         platform=resolve(torch_device="cpu"),
-        label_coverage=samples.label_coverage,
-        owners=samples.owners,
-        data_sha256=samples.data_sha256,
-        split_sha256=samples.split_sha256,
         algorithm=algorithm,
         paper=model,
     )
 
 
-def _trainer_of(
-    module: nn.Module,
-    request: TaskRequest,
-    requested: TrainerSettings,
-    samples: TaskSamples,
-    cost: ModelCost,
-    torch_device: str,
-) -> tuple[TrainerKind, str | None]:
+def _trainer_of(model: ModelSettings, asked: TrainerQuestion) -> tuple[TrainerKind, str | None]:
     """Return the kind of trainer, with the reason for a network or loss of the user's own."""
-    model, local = request.task.model, request.task.local
     if isinstance(model, ChoosesTrainer):
-        return model.proved_trainer(
-            TrainerQuestion(
-                requested, module, samples.form, cost, samples.num_samples, local, torch_device
-            )
-        )
-    kind = choose_trainer(requested, model, local, torch_device=torch_device)
+        return model.proved_trainer(asked)
+    local = asked.local
+    kind = choose_trainer(asked.requested, model, local, torch_device=asked.torch_device)
     if not local.has_other_loss:
         return kind, None
-    return trainer_for_loss(kind, requested, module, samples.form, local)
+    return trainer_for_loss(kind, asked.requested, asked.module, asked.samples, local)
 
 
 def _network_cost(

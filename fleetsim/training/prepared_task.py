@@ -1,7 +1,10 @@
 """Learning task that a scenario asks for, and the same ready to train."""
 
-from collections.abc import Collection
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from fleetsim.contracts import (
     BoolArray,
@@ -10,11 +13,15 @@ from fleetsim.contracts import (
     IntArray,
     ModelCost,
     Parameters,
+    SampleForm,
     Trainer,
 )
 from fleetsim.learning.aggregation.uploads import CompressionSettings
 from fleetsim.learning.models.paper_cost import CostSettings
 from fleetsim.training.settings import TaskSettings, TrainerSettings
+
+if TYPE_CHECKING:
+    from fleetsim.kernels.base import TrainerData
 
 UNTRAINED = "none"
 """Kind of trainer of a run without training."""
@@ -44,13 +51,33 @@ class TaskRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class PreparedTask:
-    """Learning task of a scenario, ready to train."""
+class TaskSamples:
+    """Samples of a task: their shapes, their numbers per client and, unless blank, themselves."""
 
+    form: SampleForm
+    """Form for which a network is built."""
     num_samples: IntArray
     """Training samples of every client [N]."""
     num_evaluated: IntArray
     """Samples on which every client evaluates models [N]."""
+    label_coverage: FloatArray | None = None
+    """Share of all labels that each client's training samples have [N]; None: no single labels."""
+    owners: tuple[str, ...] | None = None
+    """Name of the natural client that each client is [N]; None: a partition without them."""
+    data_sha256: str | None = None
+    """SHA-256 of the content of the user's own data set; None: it is none."""
+    split_sha256: str | None = None
+    """SHA-256 of the rows of the server and of every client; None: a blank data set."""
+    data: TrainerData | None = None
+    content_sha256: Callable[[], str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedTask:
+    """Learning task of a scenario, ready to train."""
+
+    samples: TaskSamples
+    """Numbers and names of the samples; the data themselves are the trainer's."""
     parameters: Parameters
     """Initial model [P]."""
     buffers: BoolArray
@@ -67,14 +94,6 @@ class PreparedTask:
     """Forms of computing that the kernel chose, by name; empty without training."""
     test_labels: IntArray | None = None
     """Labels of the server's test samples [m] or [m, t]; None without training."""
-    label_coverage: FloatArray | None = None
-    """Share of all labels that each client's training samples have [N]; None: no single labels."""
-    owners: tuple[str, ...] | None = None
-    """Name of the natural client that each client is [N]; None: a partition without them."""
-    data_sha256: str | None = None
-    """SHA-256 of the content of the user's own data set; None: it is none."""
-    split_sha256: str | None = None
-    """SHA-256 of the rows of the server and of every client; None: a blank data set."""
     frozen_sha256: str | None = None
     """SHA-256 of the frozen weights of the network; None: it has none."""
     weights_text: str | None = None

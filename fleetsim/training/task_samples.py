@@ -1,13 +1,12 @@
 """Samples of a learning task: their form, their numbers by client, and themselves."""
 
 import hashlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
 
-from fleetsim.contracts import FloatArray, IntArray, SampleForm
+from fleetsim.contracts import IntArray, SampleForm
 from fleetsim.errors import ScenarioError
 from fleetsim.kernels.base import TrainerData
 from fleetsim.learning.data.built_in import BlankSettings, blank_sizes
@@ -15,23 +14,7 @@ from fleetsim.learning.data.dataset import Dataset, content_sha256
 from fleetsim.learning.data.loading import Prefetch, load_dataset
 from fleetsim.learning.partition.client_samples import num_held, split_samples
 from fleetsim.learning.partition.partition_kind import label_coverage
-from fleetsim.training.prepared_task import TaskRequest
-
-
-@dataclass(frozen=True, slots=True)
-class TaskSamples:
-    """Samples of a task: their shapes, their numbers per client and, unless blank, themselves."""
-
-    form: SampleForm
-    """Form for which a network is built."""
-    num_samples: IntArray
-    num_evaluated: IntArray
-    label_coverage: FloatArray | None = None
-    data: TrainerData | None = None
-    owners: tuple[str, ...] | None = None
-    content_sha256: Callable[[], str] | None = None
-    data_sha256: str | None = None
-    split_sha256: str | None = None
+from fleetsim.training.prepared_task import TaskRequest, TaskSamples
 
 
 def samples_of_task(

@@ -1,7 +1,6 @@
 """Input of the peers: the networks, partition and work that fleetsim trains."""
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +79,7 @@ def worksheet(folder: Path, **changes: object) -> Worksheet:
 
 def both(settings: ModelSettings, form: SampleForm) -> tuple[torch.nn.Module, torch.nn.Sequential]:
     """Network of fleetsim, and that of the peers with its weights."""
-    ours = build_model(settings, **asdict(form), seed=3)
+    ours = build_model(settings, form, seed=3)
     sizes = settings.model_dump(exclude={"kind"}) if settings.reads_text else {}
     shape = Form(form.input_shape, form.num_classes, form.vocabulary_size, form.is_sequence)
     theirs = build(settings.kind, shape, sizes)
@@ -133,7 +132,7 @@ def test_a_network_on_pictures_in_nhwc_takes_the_same_step(tmp_path):
         sheet = worksheet(
             folder, model="fedgra-cnn", batch_size=1000, is_channels_last=is_channels_last
         )
-        ours = build_model(FedGraCnnSettings(), input_shape=(1, 8, 8), num_classes=10, seed=3)
+        ours = build_model(FedGraCnnSettings(), SampleForm((1, 8, 8), 10), seed=3)
         np.save(folder / "initial.npy", flatten(ours))
         network, (inputs, labels) = sheet.network(), sheet.client(0)
         train(network, inputs, labels, sheet)
@@ -200,9 +199,7 @@ def test_every_client_is_exported_with_the_samples_that_fleetsim_assigns_to_it(t
 def test_untrained_network_guesses_about_as_fleetsims_does(tmp_path):
     scenario, folder = digits(tmp_path)
     sheet = worksheet(folder)
-    module = build_model(
-        scenario.task.model, input_shape=(1, 8, 8), num_classes=10, seed=scenario.seed
-    )
+    module = build_model(scenario.task.model, SampleForm((1, 8, 8), 10), seed=scenario.seed)
     labels = torch.from_numpy(np.load(folder / "test_labels.npy"))
     with torch.no_grad():
         guesses = module(torch.from_numpy(np.load(folder / "test_inputs.npy"))).argmax(dim=1)

@@ -9,7 +9,16 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_digits
 
 from fleetsim import rng
-from fleetsim.contracts import IntArray, Job, JobResult, Parameters, Trainer, Work, WorkKind
+from fleetsim.contracts import (
+    IntArray,
+    Job,
+    JobResult,
+    Parameters,
+    SampleForm,
+    Trainer,
+    Work,
+    WorkKind,
+)
 from fleetsim.kernels.base import Kernel, TrainerData
 from fleetsim.learning.local.optimizer_settings import SgdSettings
 from fleetsim.learning.local.settings import LocalSettings
@@ -62,7 +71,7 @@ def kernel_of(
     if data is None:
         data = data_of(pixel_side=2 if model is CNN else 1)
     shape = data.test_inputs.shape[1:]
-    module = build_model(model, input_shape=shape, num_classes=10, seed=seed)
+    module = build_model(model, SampleForm(shape, 10), seed=seed)
     base = flatten(module)
     local = LocalSettings(epochs=2, batch_size=16, optimizer=SgdSettings(learning_rate=0.1))
     return kind(module, data, local_settings=local, seed=seed, **options), base

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn.functional import gelu, scaled_dot_product_attention
 
 from fleetsim import rng
-from fleetsim.contracts import Job, JobResult, Work, WorkKind
+from fleetsim.contracts import Job, JobResult, SampleForm, Work, WorkKind
 from fleetsim.counts import LastBatch
 from fleetsim.kernels.base import Kernel, TrainerData
 from fleetsim.learning.local.optimizer_settings import SgdSettings
@@ -120,14 +120,9 @@ PUBLISHED: list[tuple[models.ModelSettings, tuple[int, ...]]] = [
 
 
 def built(model: models.ModelSettings, shape: tuple[int, ...], seed: int = 3) -> nn.Module:
-    return build_model(
-        model,
-        input_shape=shape,
-        num_classes=NUM_CLASSES,
-        vocabulary_size=NUM_CLASSES if shape == TEXT else None,
-        is_sequence=shape == TEXT,
-        seed=seed,
-    )
+    is_text = shape == TEXT
+    form = SampleForm(shape, NUM_CLASSES, NUM_CLASSES if is_text else None, is_sequence=is_text)
+    return build_model(model, form, seed=seed)
 
 
 @cache

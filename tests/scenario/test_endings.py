@@ -147,7 +147,7 @@ def test_a_deadline_that_no_client_can_meet_is_found_before_the_run():
         task = task_request(scenario)
         prepared = prepare_task(task, train=False, torch_device="cpu", workers=1)
         size = TaskSize(
-            prepared.num_samples,
+            prepared.samples.num_samples,
             None,
             prepared.cost,
             prepared.upload_byte(scenario.server.compression),

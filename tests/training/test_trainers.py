@@ -8,7 +8,16 @@ import pytest
 import torch
 from pydantic import TypeAdapter
 
-from fleetsim.contracts import Evaluation, Job, JobResult, Parameters, Trainer, Work, WorkKind
+from fleetsim.contracts import (
+    Evaluation,
+    Job,
+    JobResult,
+    Parameters,
+    SampleForm,
+    Trainer,
+    Work,
+    WorkKind,
+)
 from fleetsim.errors import ScenarioError
 from fleetsim.kernels.base import Kernel
 from fleetsim.kernels.stacked.linear_chain import widths_of
@@ -219,7 +228,7 @@ def test_stacked_is_for_plain_sgd_and_auto_takes_the_next_fastest(change):
 @pytest.mark.parametrize("name", sorted(TRAINS["serial"] - {"gpt2", "lstm"}))
 def test_the_table_says_what_the_kernels_can(name: str) -> None:
     model: models.ModelSettings = TypeAdapter(models.ModelSettings).validate_python({"kind": name})
-    module = build_model(model, input_shape=IMAGE, num_classes=3, seed=1)
+    module = build_model(model, SampleForm(IMAGE, 3), seed=1)
 
     assert (widths_of(module) is not None) == (name in TRAINS["stacked"])
     assert (fault(module) is None) == (name in TRAINS["vectorised"])
@@ -245,8 +254,9 @@ def prepared(
 def test_a_blank_data_set_gives_sizes_and_a_model_but_no_training() -> None:
     """Of 10 samples a client holds out a fifth. 4 inputs to 3 classes are 12 weights, 3 biases."""
     task = prepared(BLANK, holdout_fraction=0.2)
+    samples = task.samples
 
-    assert (task.num_samples.tolist(), task.num_evaluated.tolist()) == ([8] * 4, [2] * 4)
+    assert (samples.num_samples.tolist(), samples.num_evaluated.tolist()) == ([8] * 4, [2] * 4)
     assert task.parameters.size == task.cost.num_parameters == 15
     assert task.trainer_kind == UNTRAINED
     assert task.test_labels is None
@@ -262,10 +272,10 @@ def test_the_memory_of_a_step_is_measured_on_request_alone() -> None:
 def test_label_coverage_is_the_share_of_ten_digits_that_a_client_has(partition, share):
     task = prepared(DIGITS, num_clients=10, partition={"kind": partition})
 
-    assert task.label_coverage is not None
-    assert task.label_coverage.tolist() == [share] * 10
+    assert task.samples.label_coverage is not None
+    assert task.samples.label_coverage.tolist() == [share] * 10
     # None are held out.
-    assert task.num_evaluated.tolist() == task.num_samples.tolist()
+    assert task.samples.num_evaluated.tolist() == task.samples.num_samples.tolist()
 
 
 def test_samples_without_a_label_of_their_own_have_no_label_coverage(tmp_path: Path) -> None:
@@ -274,5 +284,5 @@ def test_samples_without_a_label_of_their_own_have_no_label_coverage(tmp_path: P
     texts = {"kind": "folder", "folder": str(tmp_path), "test_fraction": 0.25}
     model = {"kind": "lstm", "embedding": 2, "hidden": 2, "layers": 1}
 
-    assert prepared(texts, model=model, partition={"kind": "iid"}).label_coverage is None
-    assert prepared(BLANK).label_coverage is None
+    assert prepared(texts, model=model, partition={"kind": "iid"}).samples.label_coverage is None
+    assert prepared(BLANK).samples.label_coverage is None

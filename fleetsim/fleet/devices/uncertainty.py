@@ -65,7 +65,7 @@ class DrawnFigure:
     """Key path in the file, such as `compute.phi.gemm`."""
     sourced: float
     """Value in the file."""
-    is_inferred: bool
+    inferred: bool
     factor: float
     """Error f that was drawn."""
     used: float
@@ -113,7 +113,7 @@ class FigureErrors:
                 name=name,
                 figure=key,
                 sourced=figure.value,
-                is_inferred=figure.inferred,
+                inferred=figure.inferred,
                 factor=factor,
                 used=off_by(figure, factor),
             )

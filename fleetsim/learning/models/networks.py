@@ -17,8 +17,6 @@ from fleetsim.errors import ScenarioError
 from fleetsim.learning.models.model_kind import MAX_PARAMETERS, ModelKind, UserModelKind
 from fleetsim.learning.models.settings import ModelSettings
 
-"""Every task at work holds a copy of them, 4 byte each."""
-
 
 @runtime_checkable
 class DrawsItsWeights(Protocol):
@@ -29,23 +27,14 @@ class DrawsItsWeights(Protocol):
 
 
 def build_model(
-    settings: ModelSettings | UserModelKind,
-    *,
-    input_shape: tuple[int, ...],
-    num_classes: int,
-    vocabulary_size: int | None = None,
-    is_sequence: bool = False,
-    seed: int,
+    settings: ModelSettings | UserModelKind, samples: SampleForm, *, seed: int
 ) -> nn.Module:
-    """Return the network of a scenario with its initial weights, on the CPU.
+    """Return the network of a scenario for samples of a form, with initial weights, on the CPU.
 
     Weights come from the stream (seed, "model") in layer order; docs/models/models.md has their
     distributions. The global random state is neither read nor changed. A network of the user's own
     draws its weights itself.
-
-    The other arguments than the settings and the root seed are those of `SampleForm`.
     """
-    samples = SampleForm(input_shape, num_classes, vocabulary_size, is_sequence)
     if isinstance(settings, UserModelKind):
         return settings.initial_network(samples, seed=seed)
     _check_fit(settings, samples)
@@ -56,8 +45,8 @@ def build_model(
     if num_parameters > MAX_PARAMETERS:
         raise ScenarioError(
             f"task.model.kind: {settings.kind} has {num_parameters:.3g} parameters for samples of"
-            f" the shape {input_shape} and {num_classes} classes; at most {MAX_PARAMETERS:.3g}"
-            " can be simulated, choose a smaller model"
+            f" the shape {samples.input_shape} and {samples.num_classes} classes; at most"
+            f" {MAX_PARAMETERS:.3g} can be simulated, choose a smaller model"
         )
     _allocate(module)
     generator = torch.Generator().manual_seed(rng.torch_seed(seed, "model"))

@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fleetsim.record.measures.ledger import ENERGY_OUTCOMES
 from fleetsim.record.prices import AMOUNTS, Bill, Prices
 from fleetsim.record.saved_run import Run
 from fleetsim.report import quantities
+from fleetsim.report.figures.ledger import COMPONENT_NAMES
 from fleetsim.report.markup import Table
 from fleetsim.report.pages import ledger_tables, measures, regret
 from fleetsim.report.pages.measures import ScoreBudgets
@@ -179,8 +181,12 @@ def detail_tables(comparison: RunComparison) -> dict[str, Table]:
         result["Regret"] = regret.table(comparison.regrets)
     if comparison.budgets is not None:
         result["Comprehensive score"] = measures.scores_table(runs, comparison.budgets)
-    result["Joules by component"] = ledger_tables.component_table(ledgers)
-    result["Joules by energy outcome"] = ledger_tables.outcome_table(ledgers)
+    by_component = ledger_tables.runs_table(ledgers, "component", COMPONENT_NAMES)
+    outcomes = {outcome: outcome for outcome in ENERGY_OUTCOMES}
+    result["Joules by component"] = by_component
+    result["Joules by energy outcome"] = ledger_tables.runs_table(
+        ledgers, "energy_outcome", outcomes
+    )
     if comparison.prices is not None:
         amounts = comparison.prices.amounts
         rows = [

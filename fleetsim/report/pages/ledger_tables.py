@@ -37,16 +37,6 @@ def table(entries: pd.DataFrame) -> Table:
     return Table(("joules of", *outcomes, "all", "share of all"), rows)
 
 
-def component_table(ledgers: Mapping[str, pd.DataFrame]) -> Table:
-    """Return a row per run and a column per component, in joules."""
-    return _runs_table(ledgers, "component", COMPONENT_NAMES)
-
-
-def outcome_table(ledgers: Mapping[str, pd.DataFrame]) -> Table:
-    """Return a row per run and a column per energy outcome, in joules."""
-    return _runs_table(ledgers, "energy_outcome", {name: name for name in ENERGY_OUTCOMES})
-
-
 def frame(ledgers: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Return ledgers as one frame: label, purpose, energy_outcome, component, energy_j."""
     keys = ("purpose", "energy_outcome", "component")
@@ -87,7 +77,8 @@ def sources_table(prices: Prices) -> Table:
     )
 
 
-def _runs_table(ledgers: Mapping[str, pd.DataFrame], key: str, names: Mapping[str, str]) -> Table:
+def runs_table(ledgers: Mapping[str, pd.DataFrame], key: str, names: Mapping[str, str]) -> Table:
+    """Return a row per run and a column per named value of a key of the ledger, in joules."""
     sums = {label: joules.groupby(key)["energy_j"].sum() for label, joules in ledgers.items()}
     table = pd.DataFrame(sums).reindex(list(names)).dropna(how="all").rename(index=names).T
     table["all"] = [float(joules.sum()) for joules in sums.values()]

@@ -1,7 +1,7 @@
 """Differences between the scenarios of runs, labels of the runs, and comparison of their worlds."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -30,6 +30,11 @@ class Difference:
     forms: tuple[tuple[Any, ...], ...]
     """Kinds of the mappings around the key, one per run."""
 
+    @property
+    def is_of_world(self) -> bool:
+        """True for a key of the world, which compared runs share."""
+        return any(self.path[: len(part)] == part for part in WORLD)
+
     def tells(self, index: int) -> bool:
         """Return whether one run differs from another in which the mappings have its form."""
         own = self.values[index], self.forms[index]
@@ -50,13 +55,18 @@ class Difference:
 
 
 def differences(runs: Sequence[Run]) -> list[Difference]:
-    """Return every key that differs, the selector's first; `trainer` is the trainer's name.
+    """Return the differences of runs without `name` and `checkpoint`, with the trainer's name."""
+    return between([_compared_data(run) for run in runs])
 
-    `name` and `checkpoint` never count. A key that only one form of a mapping has, such as
-    `server.selector.alpha` beside another `kind`, counts if runs of that form differ in it.
+
+def between(scenarios: Sequence[Mapping[str, Any]]) -> list[Difference]:
+    """Return every key that differs in resolved scenarios, the selector's first.
+
+    A key that only one form of a mapping has, such as `server.selector.alpha` beside another
+    `kind`, counts if scenarios of that form differ in it.
     """
-    every = _walk([_compared_data(run) for run in runs], (), [()] * len(runs))
-    counted = [each for each in every if any(map(each.tells, range(len(runs))))]
+    every = _walk(scenarios, (), [()] * len(scenarios))
+    counted = [each for each in every if any(map(each.tells, range(len(scenarios))))]
     return sorted(counted, key=lambda difference: difference.path[:2] != ("server", "selector"))
 
 
@@ -87,11 +97,7 @@ def world_differences(runs: Sequence[Run]) -> list[str]:
     data = {run.manifest.data_sha256 for run in runs} - {None}
     if len({run.manifest.world_hash for run in runs}) <= 1 and len(data) <= 1:
         return []
-    result = [
-        str(difference)
-        for difference in differences(runs)
-        if any(difference.path[: len(part)] == part for part in WORLD)
-    ]
+    result = [str(difference) for difference in differences(runs) if difference.is_of_world]
     if result:
         return result
     versions = dict.fromkeys(run.manifest.versions.get("fleetsim", "unknown") for run in runs)

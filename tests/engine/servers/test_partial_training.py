@@ -18,6 +18,7 @@ from fleetsim.contracts import (
     Parameters,
     ProbeRequest,
     RoundView,
+    SampleForm,
     TaskRow,
     Work,
     WorkKind,
@@ -277,7 +278,7 @@ def real_trainer() -> tuple[DataTrainer, Parameters]:
     local = LocalSettings(epochs=EPOCHS, batch_size=7, optimizer=sgd, proximal_mu=0.1)
     inputs = rng.stream(2, "test/samples").normal(size=(80, 2)).astype(np.float32)
     labels = (inputs[:, 0] > 0).astype(np.int64)
-    module = build_model(LogisticSettings(), input_shape=(2,), num_classes=2, seed=1)
+    module = build_model(LogisticSettings(), SampleForm((2,), 2), seed=1)
     data = TrainerData(inputs, labels, np.split(np.arange(80), 4), inputs, labels)
     return DataTrainer(Kernel(module, data, local_settings=local, seed=1)), flatten(module)
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from fleetsim import rng
-from fleetsim.contracts import Work, WorkKind
+from fleetsim.contracts import SampleForm, Work, WorkKind
 from fleetsim.kernels.base import Kernel
 from fleetsim.kernels.conv import channels_last
 from fleetsim.kernels.conv.channels_last import ChannelsLastKernel, form_of
@@ -240,7 +240,7 @@ def test_forms_of_the_published_networks(chosen, shape, forms):
     Winograd's algorithm. ResNet-18: four of 64 channels, three of 128 and of 256; maps of 9x9 take
     144 pixels in tiles. VGG-16: from 64 to 64 up to 256 to 256. ShuffleNet's 3x3 have groups.
     """
-    module = build_model(chosen, input_shape=shape, num_classes=2, seed=1).double()
+    module = build_model(chosen, SampleForm(shape, 2), seed=1).double()
     counts = Counter(type(layer).__name__ for layer in form_of(module, shape, 3)[0].modules())
 
     names = ("PooledConv2d", "ColumnConv2d", "WinogradConv2d")

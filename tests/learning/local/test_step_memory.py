@@ -102,7 +102,7 @@ def test_patches_are_laid_out_for_dense_convolutions_over_several_pixels(layer, 
 
 def test_counting_leaves_the_module_as_it_was():
     model = models.ShuffleNetV2Settings(norm="batch")
-    module = build_model(model, input_shape=(3, 9, 9), num_classes=10, seed=0).eval()
+    module = build_model(model, SampleForm((3, 9, 9), 10), seed=0).eval()
     before = flatten(module)
     step_memory(module, (3, 9, 9), local())
 
@@ -149,9 +149,7 @@ ALLOCATED = [
 def test_torch_allocates_what_the_step_is_said_to_take_or_a_little_more_for_few_layers(
     settings, shape, words, below, above
 ):
-    module = build_model(
-        settings, input_shape=shape, num_classes=words or 10, vocabulary_size=words, seed=0
-    )
+    module = build_model(settings, SampleForm(shape, words or 10, words), seed=0)
     memory = step_memory(module, shape, local())
     samples = torch.zeros(32, *shape, dtype=torch.int64 if words else torch.float32)
     measured = allocated_at_peak(module, samples, torch.zeros(32, dtype=torch.int64))

@@ -43,7 +43,7 @@ RECURRENT: Any = {"num_layers": 2, "bidirectional": True, "batch_first": True}
 IMAGE, ROW, TEXT = torch.zeros(1, *CIFAR), torch.zeros(1, 9, 5), torch.zeros(1, 6).long()
 GPT: Any = {"layers": 2, "heads": 2, "width": 8}
 NETWORKS: list[tuple[nn.Module, Tensor]] = [
-    *((build_model(each, input_shape=CIFAR, num_classes=10, seed=0), IMAGE) for each in BUILT_IN),
+    *((build_model(each, SampleForm(CIFAR, 10), seed=0), IMAGE) for each in BUILT_IN),
     *((kind(5, 7, **RECURRENT), ROW) for kind in (nn.RNN, nn.GRU, nn.LSTM)),
     *((Gpt2(SampleForm((6,), 11, 11, each), **GPT), TEXT) for each in (True, False)),
 ]
@@ -100,7 +100,7 @@ def test_measured_networks_have_the_layers_that_their_papers_count(model, num_la
 )
 def test_the_cost_of_a_chain_is_known_without_its_network(chain) -> None:
     form = SampleForm((2, 3, 4), 6)
-    network = build_model(chain, input_shape=(2, 3, 4), num_classes=6, seed=1)
+    network = build_model(chain, SampleForm((2, 3, 4), 6), seed=1)
 
     assert chain.chain_cost(form) == model_cost(network, form.input_shape)
 

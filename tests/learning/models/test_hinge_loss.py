@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from fleetsim import rng
+from fleetsim.contracts import SampleForm
 from fleetsim.kernels.conv.channels_last import form_of
 from fleetsim.kernels.stacked.score_gradients import ScoreBatch, writer_of
 from fleetsim.learning.local import local_sgd
@@ -85,7 +86,7 @@ def test_written_slopes_are_those_of_autograd(hinge: Hinge, scores: Tensor) -> N
 
 
 def test_gradient_and_evaluation_are_of_the_hinge_loss_too() -> None:
-    machine = build_model(SvmSettings(), input_shape=(1,), num_classes=2, seed=1)
+    machine = build_model(SvmSettings(), SampleForm((1,), 2), seed=1)
     base = np.array([0, 0, 0, 0.5], dtype=np.float32)
     samples = torch.tensor([[2.0], [1.0]]), torch.tensor([0, 1])
 
@@ -100,6 +101,6 @@ def test_gradient_and_evaluation_are_of_the_hinge_loss_too() -> None:
 
 
 def test_a_form_that_would_lose_the_loss_is_refused():
-    machine = build_model(SvmSettings(), input_shape=(1, 4, 4), num_classes=2, seed=1)
+    machine = build_model(SvmSettings(), SampleForm((1, 4, 4), 2), seed=1)
     with pytest.raises(TypeError, match="LinearSvm has a loss of its own"):
         form_of(machine, (1, 4, 4), 4)

@@ -1,6 +1,5 @@
 import math
 import re
-from typing import Any
 
 import numpy as np
 import pytest
@@ -8,6 +7,7 @@ import torch
 from torch import nn
 
 from fleetsim import rng
+from fleetsim.contracts import SampleForm
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.local import local_sgd
 from fleetsim.learning.models import settings as models
@@ -45,7 +45,7 @@ CIFAR = (3, 32, 32)
 def test_networks_have_the_published_number_of_parameters(
     model, input_shape, num_classes, published
 ):
-    module = build_model(model, input_shape=input_shape, num_classes=num_classes, seed=0)
+    module = build_model(model, SampleForm(input_shape, num_classes), seed=0)
 
     assert flatten(module).size == published
 
@@ -63,11 +63,11 @@ def test_networks_have_the_published_number_of_parameters(
 )
 def test_a_network_trains_on_single_images_from_its_least_side_on(model, least):
     for shape in ((3, least, least + 3), (1, least + 1, least)):
-        logits = build_model(model, input_shape=shape, num_classes=7, seed=0)(torch.ones(1, *shape))
+        logits = build_model(model, SampleForm(shape, 7), seed=0)(torch.ones(1, *shape))
         assert logits.shape == (1, 7)
         assert torch.isfinite(logits).all()
     with pytest.raises(ScenarioError, match=rf"{model.kind} needs images .* {least}x{least}"):
-        build_model(model, input_shape=(1, least - 1, 28), num_classes=10, seed=0)
+        build_model(model, SampleForm((1, least - 1, 28), 10), seed=0)
 
 
 LAYERS = [
@@ -84,7 +84,7 @@ LAYERS = [
 
 @pytest.mark.parametrize(("model", "layers"), LAYERS)
 def test_activations_and_poolings_are_those_of_the_papers(model, layers):
-    module = build_model(model, input_shape=(3, 32, 32), num_classes=10, seed=0)
+    module = build_model(model, SampleForm((3, 32, 32), 10), seed=0)
 
     names = [type(layer).__name__ for layer in module.children()]
     assert names == [*layers.split(), "Linear"]
@@ -104,7 +104,7 @@ TOO_SMALL = [
 def test_images_too_small_are_refused_with_the_networks_that_fit(model, shape, fitting):
     message = rf"task.model.kind: {model.kind} .*{re.escape(str(shape))}; what fits: "
     with pytest.raises(ScenarioError, match=message) as caught:
-        build_model(model, input_shape=shape, num_classes=10, seed=0)
+        build_model(model, SampleForm(shape, 10), seed=0)
 
     named = set(str(caught.value).rpartition(": ")[2].split(", "))
     assert named & {*MORE.split(", "), "vgg16", "lstm"} == set(fitting.split(", "))
@@ -112,9 +112,8 @@ def test_images_too_small_are_refused_with_the_networks_that_fit(model, shape, f
 
 def built(model: models.ModelSettings, seed: int) -> nn.Module:
     if not model.reads_text:
-        return build_model(model, input_shape=MNIST, num_classes=10, seed=seed)
-    form: dict[str, Any] = {"num_classes": 11, "vocabulary_size": 11, "is_sequence": True}
-    return build_model(model, input_shape=(6,), seed=seed, **form)
+        return build_model(model, SampleForm(MNIST, 10), seed=seed)
+    return build_model(model, SampleForm((6,), 11, 11, is_sequence=True), seed=seed)
 
 
 DRAWN = [
@@ -156,7 +155,7 @@ LOCAL = local(8)
 
 
 def module(settings: TwoNNSettings = HALF) -> nn.Module:
-    return build_model(settings, input_shape=(1, 5, 5), num_classes=3, seed=1)
+    return build_model(settings, SampleForm((1, 5, 5), 3), seed=1)
 
 
 def samples() -> tuple[torch.Tensor, torch.Tensor]:

@@ -1,5 +1,4 @@
 import math
-from typing import Any
 
 import numpy as np
 import pytest
@@ -20,10 +19,15 @@ SMALL_GPT2 = models.Gpt2Settings(layers=2, heads=2, width=8)
 BOTH: list[models.ModelSettings] = [SMALL_LSTM, SMALL_GPT2]
 
 
-def build(model: models.ModelSettings, context: int = 6, words: int = 11, **form: Any) -> nn.Module:
-    form = {"is_sequence": True, "seed": 0, **form}
-    samples: Any = {"input_shape": (context,), "num_classes": words, "vocabulary_size": words}
-    return build_model(model, **samples, **form)
+def build(
+    model: models.ModelSettings,
+    context: int = 6,
+    words: int = 11,
+    *,
+    is_sequence: bool = True,
+    seed: int = 0,
+) -> nn.Module:
+    return build_model(model, SampleForm((context,), words, words, is_sequence), seed=seed)
 
 
 def tokens(num: int) -> Tensor:
@@ -131,9 +135,8 @@ OTHERS = [
 
 @pytest.mark.parametrize(("model", "shape", "num_classes", "words", "message"), OTHERS)
 def test_other_samples_are_refused(model, shape, num_classes, words, message):
-    form: Any = {"input_shape": shape, "num_classes": num_classes, "vocabulary_size": words}
     with pytest.raises(ScenarioError, match=message):
-        build_model(model, **form, seed=0)
+        build_model(model, SampleForm(shape, num_classes, words), seed=0)
 
 
 def test_heads_must_share_the_width_equally() -> None:

@@ -19,7 +19,7 @@ SMALL = (3, 9, 9)
 def build(
     model: models.ModelSettings, shape: tuple[int, ...] = CIFAR, num_classes: int = 10
 ) -> nn.Module:
-    return build_model(model, input_shape=shape, num_classes=num_classes, seed=0)
+    return build_model(model, SampleForm(shape, num_classes), seed=0)
 
 
 @cache

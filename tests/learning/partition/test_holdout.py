@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleetsim.contracts import Job, Work, WorkKind
+from fleetsim.contracts import Job, SampleForm, Work, WorkKind
 from fleetsim.errors import ScenarioError
 from fleetsim.kernels.base import Kernel, TrainerData
 from fleetsim.learning.data.built_in import DigitsSettings
@@ -117,7 +117,7 @@ def test_clients_evaluate_on_held_out_samples_and_train_with_the_rest():
     labels = np.array([0] * 8 + [1] * 2)
     held: Any = {"evaluated": [np.array([8, 9])]}
     data = TrainerData(inputs, labels, [np.arange(8)], inputs, labels, **held)
-    module = build_model(LogisticSettings(), input_shape=(2,), num_classes=2, seed=1)
+    module = build_model(LogisticSettings(), SampleForm((2,), 2), seed=1)
     says_one = np.array([0, 0, 0, 0, -9, 9], dtype=np.float32)
     local = LocalSettings(epochs=1, batch_size=4, optimizer=SgdSettings(learning_rate=0.1))
     kernel = Kernel(module, data, local_settings=local, seed=1)

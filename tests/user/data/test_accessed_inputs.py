@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from fleetsim import rng
-from fleetsim.contracts import Job, Work, WorkKind
+from fleetsim.contracts import Job, SampleForm, Work, WorkKind
 from fleetsim.errors import DataError
 from fleetsim.kernels.access_kernel import AccessKernel
 from fleetsim.kernels.base import Kernel, TrainerData
@@ -116,7 +116,7 @@ def test_tokens_stay_within_the_vocabulary():
 
 def kernel_on(inputs, kind, **changes):
     settings = LocalSettings(epochs=2, batch_size=2, optimizer=SgdSettings(learning_rate=RATE))
-    module = build_model(LogisticSettings(), input_shape=(3,), num_classes=2, seed=SEED)
+    module = build_model(LogisticSettings(), SampleForm((3,), 2), seed=SEED)
     is_accessed = isinstance(inputs, AccessedInputs)
     data = TrainerData(
         train_inputs=np.empty((10, 0), np.float32) if is_accessed else inputs,

@@ -58,16 +58,8 @@ def flop_of(module: nn.Module, *shape: int) -> tuple[dict[str, float], dict[str,
     ids=lambda value: getattr(value, "kind", None),
 )
 def test_networks_of_fleetsim_cost_the_same_when_a_user_brings_them(model, shape, words):
-    is_sequence = model.kind == "gpt2"
-    form = SampleForm(shape, words or 10, words, is_sequence=is_sequence)
-    module = build_model(
-        model,
-        input_shape=shape,
-        num_classes=form.num_classes,
-        vocabulary_size=words,
-        is_sequence=is_sequence,
-        seed=1,
-    )
+    form = SampleForm(shape, words or 10, words, is_sequence=model.kind == "gpt2")
+    module = build_model(model, form, seed=1)
 
     assert counted_cost(module, form) == model_cost(module, shape)
 
