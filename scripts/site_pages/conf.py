@@ -19,6 +19,7 @@ html_show_sourcelink = html_copy_source = False
 # Local files only: no font, icon or script comes from another host.
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_search_scorer = "static/scorer.js"
 myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist"]
 myst_heading_anchors = 6
 highlight_language = "none"
