@@ -61,7 +61,8 @@ def browser() -> str | None:
 
 def hits(home: Path, questions: list[str], chromium: str) -> list[list[str]]:
     """Return the pages of the first hits of each question, best first, on the site in `home`."""
-    scripts = "".join(f'<script src="{(home / name).as_uri()}"></script>' for name in SCRIPTS)
+    files = [(home / name).resolve().as_uri() for name in SCRIPTS]
+    scripts = "".join(f'<script src="{file}"></script>' for file in files)
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "searches.html"
         text = PAGE.format(scripts=scripts, questions=json.dumps(questions), first=FIRST)
