@@ -94,7 +94,7 @@ def written(text: str) -> Iterator[str]:
     for language, block in BLOCK.findall(text):
         if language == "sh":
             command = r"fleetsim run (?!.*--resume).*--out ([^\s;]+)"
-            yield from re.findall(command, unrolled(block))
+            yield from re.findall(command, unrolled(block).replace("\\\n", " "))
         elif language == "python":
             yield from re.findall(r"""\brun\(.*out="([^"]+)\"""", block)
 

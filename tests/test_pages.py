@@ -91,7 +91,7 @@ def printed(command, tmp_path, monkeypatch):
         for name, text in FILE.findall(block):
             Path(name).write_text(text, encoding="utf-8")
         out: list[str] = []
-        for line in FILE.sub("", block).splitlines():
+        for line in FILE.sub("", block).replace("\\\n", "").splitlines():
             program, *words = shlex.split(line)
             assert program == "fleetsim"
             ended = command(*words)
