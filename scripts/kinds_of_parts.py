@@ -1,25 +1,55 @@
-"""Rows of tables about kinds of selectors and aggregators, from their settings classes.
+"""Tables and rules of selectors, and keys of aggregators, from settings classes and docstrings.
 
-`scripts/docs` writes them; a selector without a section in docs/selectors.md gets one.
+`scripts/docs` writes them; a selector without a page in docs/selectors gets one.
 """
 
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 from fleetsim.learning.aggregation.settings import AggregatorSettings
 from fleetsim.schema.field_docstrings import description
 from fleetsim.schema.key_conditions import ActsIf
-from fleetsim.selectors import KINDS, SelectorSettings
+from fleetsim.selectors import DEMANDS, KINDS, SelectorSettings
 from fleetsim.settings import Settings
 
-PAGE = "docs/selectors.md"
-"""Page with a section for each selector."""
-AFTER_SELECTORS = "## The equations on their own\n"
-"""Heading before which the section of a new selector is put."""
 SELECTORS = get_args(get_args(SelectorSettings)[0])
+USES = {
+    "yes": "Usable outside of a simulation",
+    "private": "Usable outside of a simulation, but not private",
+    "small": "For small fleets",
+    "oracle": "An oracle, for comparison alone",
+}
+"""Verdicts on the use by a real server, of `fleetsim.selectors.demands`."""
+BLOCK = re.compile(
+    r"^<!-- (rule|source) of ([\w-]+): written by scripts/docs -->\n(.*?)^<!-- end -->",
+    re.MULTILINE | re.DOTALL,
+)
+"""A part of a selector's page that comes from docstrings."""
+NEW_PAGE = """# {kind}
+For researchers who choose or repeat it. After this page you know its rule and its settings.
+
+{line}
+
+## Rule
+<!-- rule of {kind}: written by scripts/docs -->
+<!-- end -->
+
+## Settings
+<!-- keys of {kind}: written by scripts/docs -->
+
+| key | default | meaning |
+|---|---|---|
+
+## Source
+<!-- source of {kind}: written by scripts/docs -->
+<!-- end -->
+"""
 AGGREGATORS = get_args(get_args(AggregatorSettings)[0])
 Row = tuple[str, ...]
 
@@ -30,9 +60,53 @@ def kind_of(settings: type[Settings]) -> str:
 
 
 def selectors() -> Iterator[Row]:
-    """Kinds of selectors and what they choose."""
+    """Kinds of selectors, what they choose, and whether a real server could."""
     for kind, line in KINDS.items():
-        yield f"`{kind}`", line.removesuffix(".")
+        use = USES[next(iter(DEMANDS[kind].values())).use]
+        yield f"[`{kind}`](selectors/{kind}.md)", line.removesuffix("."), use
+
+
+def docstring(kind: str) -> tuple[list[str], list[str]]:
+    """Return the paragraphs on a selector's rule, and on its sources, without titles.
+
+    They are those of the modules with its equations and its details, in the package of its
+    settings class.
+    """
+    settings = next(cls for cls in SELECTORS if kind_of(cls) == kind)
+    package = settings.__module__.rpartition(".")[0]
+    if package.endswith(".baselines"):
+        names = [settings.__module__]
+    else:
+        names = [
+            name
+            for module in ("equations", "selector", "belief_propagation")
+            if find_spec(name := f"{package}.{module}") is not None
+        ]
+    found: tuple[list[str], list[str]] = [], []
+    for name in names:
+        for text in str(import_module(name).__doc__).strip().split("\n\n")[1:]:
+            found[text.startswith(("Source:", "Sources:", "Secondary source:"))].append(text)
+    return found
+
+
+def with_blocks(page: str) -> str:
+    """Return a page with the parts of `BLOCK` anew."""
+
+    def written(match: re.Match[str]) -> str:
+        text = "\n\n".join(docstring(match[2])[match[1] == "source"])
+        return f"{match[0].partition('-->')[0]}-->\n\n{text}\n\n<!-- end -->"
+
+    return BLOCK.sub(written, page)
+
+
+def new_pages(folder: Path) -> dict[Path, str]:
+    """Return a page for each selector that has none in a folder."""
+    places = {kind: folder / f"{kind}.md" for kind in KINDS}
+    return {
+        place: NEW_PAGE.format(kind=kind, line=KINDS[kind])
+        for kind, place in places.items()
+        if not place.exists()
+    }
 
 
 def aggregators() -> Iterator[Row]:
@@ -90,14 +164,3 @@ def limits(conditions: Iterable[ActsIf]) -> str:
         alone = re.fullmatch(r"it is of (.+) alone", one.because)
         text += f"; with `{alone[1]}` alone" if alone else f"; without effect where {one.because}"
     return text.replace("True", "true").replace("None", "null")
-
-
-def with_sections(page: str) -> str:
-    """Return docs/selectors.md with a section for each selector that has none."""
-    for kind, line in KINDS.items():
-        mark = f"<!-- keys of {kind}: written by scripts/docs -->\n"
-        if mark not in page:
-            table = "| key | default | meaning |\n|---|---|---|\n"
-            section = f"## `{kind}`\n\n{line}\n\n{mark}\n{table}\n"
-            page = page.replace(AFTER_SELECTORS, section + AFTER_SELECTORS)
-    return page

@@ -1,4 +1,4 @@
-"""Command `python -m benchmarks.papers`: repeat experiments of papers, write docs/papers.md."""
+"""Command `python -m benchmarks.papers`: repeat experiments of papers, write docs/papers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ example:
   python -m benchmarks.papers --short                    all studies, few rounds, one seed
   python -m benchmarks.papers --studies survey-synthetic
   python -m benchmarks.papers                            all studies, all seeds: hours
-  python -m benchmarks.papers --render                   write docs/papers.md from stored figures
+  python -m benchmarks.papers --render                   write docs/papers from stored figures
 
 The figures of each run are a line of docs/papers.jsonl. A run with a line is not made again; delete
 the line to repeat it. Runs are those of `fleetsim study run papers/NAME` with the same --home. An
@@ -65,9 +65,8 @@ def main() -> None:
             if asked.short:
                 print(f"\n## {experiment.name}\n\n{page.section(result)}")
             else:
-                _into_page({experiment.name: page.section(result)})
+                print(f"page: {_into_page(experiment.name, page.section(result))}")
         if results and not asked.short:
-            print(f"page: {_DOCS / 'papers.md'}")
             _draw(results)
     except FleetsimError as fault:
         print(f"error: {fault}", file=sys.stderr)
@@ -100,10 +99,11 @@ def _result(experiment: Experiment, study: Study, store: KnownRuns) -> Result | 
     return Result(experiment, settings.scenario, settings.baseline_arm, kept, targets, by_arm)
 
 
-def _into_page(sections: dict[str, str]) -> None:
-    target = _DOCS / "papers.md"
-    text = page.fill(target.read_text(encoding="utf-8"), sections)
+def _into_page(name: str, section: str) -> Path:
+    pages = {one: one.read_text(encoding="utf-8") for one in (_DOCS / "papers").glob("*.md")}
+    target, text = page.fill(pages, name, section)
     atomic_files.write(target, text.encode(), hint="make docs/ writable")
+    return target
 
 
 def _draw(results: list[Result]) -> None:
@@ -121,7 +121,7 @@ def _draw(results: list[Result]) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.papers",
-        description="Repeat the papers' experiments and write their tables into docs/papers.md.",
+        description="Repeat the papers' experiments and write their tables into docs/papers.",
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

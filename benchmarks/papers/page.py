@@ -1,9 +1,9 @@
-"""Generated parts of docs/papers.md, one between the marks of each study."""
+"""Generated parts of the pages in docs/papers, one between the marks of each study."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
+from pathlib import Path
 
 from benchmarks.papers import tables
 from benchmarks.papers.evidence_table import evidence_table
@@ -40,20 +40,19 @@ def section(result: Result) -> str:
     return "\n\n".join(parts)
 
 
-def fill(page: str, sections: Mapping[str, str]) -> str:
-    r"""Return the page with new parts for these studies; those of others stay unchanged.
+def fill(pages: Mapping[Path, str], name: str, text: str) -> tuple[Path, str]:
+    r"""Return the page that has the marks of a study, with a new part between them.
 
     Raises:
-        ValueError: the page has no marks for a study.
+        ValueError: no page has the marks, or more than one place.
 
-    >>> fill("a\n<!-- begin x -->\nold\n<!-- end x -->\nb", {"x": "new"}).splitlines()
+    >>> page, text = fill({Path("p.md"): "a\n<!-- begin x -->\nold\n<!-- end x -->\nb"}, "x", "new")
+    >>> text.splitlines()
     ['a', '<!-- begin x -->', 'new', '<!-- end x -->', 'b']
     """
-    for name, text in sections.items():
-        marks = f"<!-- begin {name} -->", f"<!-- end {name} -->"
-        pattern = re.compile(f"{re.escape(marks[0])}.*?{re.escape(marks[1])}", re.DOTALL)
-        if len(pattern.findall(page)) != 1:
-            raise ValueError(f"the page must have {marks[0]} and {marks[1]} once")
-        whole = f"{marks[0]}\n{text}\n{marks[1]}"
-        page = pattern.sub(lambda _, whole=whole: whole, page)  # type: ignore[misc]
-    return page
+    begin, end = f"<!-- begin {name} -->\n", f"\n<!-- end {name} -->"
+    places = [page for page, whole in pages.items() for _ in range(whole.count(begin))]
+    if len(places) != 1 or pages[places[0]].count(end) != 1:
+        raise ValueError(f"one page must have {begin.strip()} and {end.strip()}, once")
+    before, _, rest = pages[places[0]].partition(begin)
+    return places[0], f"{before}{begin}{text}{end}{rest.partition(end)[2]}"

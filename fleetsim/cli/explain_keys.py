@@ -1,7 +1,7 @@
 """The verb `explain`: what a key of a scenario, a study or a search means."""
 
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from typing import Any, Literal
 
@@ -28,7 +28,8 @@ _PAGES = {
     "models/transport": ("fleet.transport",),
     "models/usage": ("fleet.usage",),
     "models/battery": ("fleet.battery",),
-    "models/energy": ("fleet.thermal", "energy"),
+    "device-speeds": ("fleet.thermal", "fleet.uncertainty", "fleet.unit_spread_sigma"),
+    "models/energy": ("energy",),
     "models/memory": ("fleet.memory",),
     "models/heterogeneity": ("fleet.heterogeneity",),
     "devices": ("fleet",),
@@ -63,13 +64,14 @@ def explain(
         meant = nearest_key(keys, key)
         hint = "" if meant is None else f"; did you mean {quoted(meant)}?"
         raise ScenarioError(f"explain: {quoted(key)} is no key{hint}")
-    page = page_of(key) if file == "scenario" else None
+    is_scenario = file == "scenario"
     if as_json:
         names = dict.fromkeys(each.key for each in below)
         once = matches or [each for name in names for each in of_key(below, name)]
-        output_json([asdict(each) | {"page": page} for each in once])
+        pages = [page_of(each.key, each.beside) if is_scenario else None for each in once]
+        output_json([asdict(each) | {"page": page} for each, page in zip(once, pages, strict=True)])
         return
-    lines = [line for each in matches for line in (*_text(each, page), "")]
+    lines = [line for each in matches for line in (*_text(each, is_scenario=is_scenario), "")]
     if below and not any(each.kinds for each in matches):
         lines += [f"Keys of {key or 'a file'}:", *table({e.key: e.description for e in below})]
     output("\n".join(lines).rstrip())
@@ -94,13 +96,19 @@ def schema_of(file: FileKind, plugin: list[str] | None) -> dict[str, Any]:
     return scenario.schema(plugin)
 
 
-def page_of(key: str) -> str:
-    """Return the page about a key of scenarios, as `fleetsim docs` names it."""
+def page_of(key: str, beside: Iterable[str] = ()) -> str:
+    """Return the page about a key of scenarios, as `fleetsim docs` names it.
+
+    `beside` are the kinds for which it is there; a key of one selector alone is on its page.
+    """
+    for tag, _, kind in (each.partition(": ") for each in beside):
+        if tag == "server.selector.kind" and "," not in kind:
+            return f"selectors/{kind}"
     starts = {".".join(key.split(".")[:length]) for length in range(key.count(".") + 2)}
     return next(page for page, keys in _PAGES.items() if starts.intersection(keys))
 
 
-def _text(key: ExplainedKey, page: str | None) -> list[str]:
+def _text(key: ExplainedKey, *, is_scenario: bool) -> list[str]:
     """Return a key as lines: its name, its description and what else is known of it."""
     facts: dict[str, str | None] = {
         "with": "; ".join(key.beside),
@@ -108,7 +116,7 @@ def _text(key: ExplainedKey, page: str | None) -> list[str]:
         "range": key.range,
         "default": "none, it is required" if key.default is None else key.default,
         "no effect": key.no_effect and f"if {key.no_effect}",
-        "page": page and f"fleetsim docs {page}",
+        "page": f"fleetsim docs {page_of(key.key, key.beside)}" if is_scenario else None,
     }
     shown = {name: text for name, text in facts.items() if text}
     words = textwrap.wrap(key.description, _WIDTH)

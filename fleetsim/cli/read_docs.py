@@ -43,7 +43,10 @@ class Section:
 
 
 def docs(words: list[str] | None = None, *, web: bool = False) -> None:
-    """Show a page of the documentation by its name, or the section that has most of some words."""
+    """Show a page of the documentation by its name, or the section that has most of some words.
+
+    A page below a folder has a short name, too, if no other page has it.
+    """
     home = bundled.folder("docs")
     pages = {path.relative_to(home).with_suffix("").as_posix(): path for path in home.rglob("*.md")}
     if not words:
@@ -52,6 +55,9 @@ def docs(words: list[str] | None = None, *, web: bool = False) -> None:
         tell(*(f"{page:<{width}}  {next(_sections(page, pages[page])).heading}" for page in shown))
         return
     asked = " ".join(words).lower().removeprefix("docs/").removesuffix(".md")
+    named = [page for page in pages if page.endswith(f"/{asked}")]
+    if asked not in pages and len(named) == 1:
+        (asked,) = named
     if asked in pages:
         _show(pages[asked].read_text("utf-8"), asked, web=web)
         return

@@ -3,7 +3,7 @@
 The *condition* of a client is its credit balance or its skin temperature, a row of numbers. It is
 pure in time: it follows from an earlier condition and the work since then. A phase that is cut off
 leaves the condition of that moment. While a client computes, the whole processor is in use; at any
-other time (idle, or in a transfer) only the load uses it. Rules: docs/devices.md (Throttling).
+other time (idle, or in a transfer) only the load uses it. Rules: docs/device-speeds.md.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,6 +1,7 @@
 """A Flower app: its folder, what `pyproject.toml` says, and the hash of its source."""
 
 import hashlib
+import re
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ from fleetsim.schema.strict_yaml import Document
 
 PROJECT = "pyproject.toml"
 _SOURCES = (".py", ".toml")
+_OVERRIDE = re.compile(r"""\s*([^\s=]+)=('[^']*'|"(?:[^"\\]|\\.)*"|[^\s'"]\S*|)(?=\s|$)""")
+"""`KEY=VALUE`, with quotes around a value that has blanks."""
 _REFERENCE = "a reference such as my_app.server_app:app"
 Value = bool | int | float | str
 
@@ -107,24 +110,36 @@ def _flat(path: Path, table: dict[str, Any], prefix: str = "") -> dict[str, Valu
 
 
 def _with_overrides(config: dict[str, Value], overrides: Sequence[str]) -> dict[str, Value]:
-    """Return the configuration with overrides, which must name keys that it has, as in Flower."""
+    """Return the configuration with overrides, which must name keys that it has, as in Flower.
+
+    An override may hold several pairs. Quotes around a value are those of TOML; others are text.
+    """
     config = dict(config)
     for override in overrides:
-        key, equals, text = override.partition("=")
-        where = f"--run-config {override}"
-        if not equals:
-            raise ScenarioError(f"{where}: must be KEY=VALUE")
-        if key not in config:
-            nearest = did_you_mean(key, sorted(config))
-            raise ScenarioError(f"{where}: the app has no key {quoted(key)} in its config{nearest}")
-        config[key] = _parsed(where, text, config[key])
+        where, end = f"--run-config {override}", 0
+        while end == 0 or end < len(override.rstrip()):
+            pair = _OVERRIDE.match(override, end)
+            if pair is None:
+                raise ScenarioError(f"{where}: must be KEY=VALUE, with quotes around blanks")
+            (key, text), end = pair.groups(), pair.end()
+            if key not in config:
+                nearest = did_you_mean(key, sorted(config))
+                raise ScenarioError(
+                    f"{where}: the app has no key {quoted(key)} in its config{nearest}"
+                )
+            config[key] = _parsed(where, text, config[key])
     return config
 
 
 def _parsed(where: str, text: str, before: Value) -> Value:
     """Return the value of an override, which has the type of the one that it replaces."""
     if isinstance(before, str):
-        return text[1:-1] if len(text) > 1 and text[0] == text[-1] == '"' else text
+        if text[:1] not in ("'", '"'):
+            return text
+        try:
+            return str(tomllib.loads(f"value = {text}")["value"])
+        except tomllib.TOMLDecodeError as fault:
+            raise ScenarioError(f"{where}: {quoted(text)} is no string of TOML: {fault}") from None
     if isinstance(before, bool):
         if text not in ("true", "false"):
             raise ScenarioError(f"{where}: must be true or false, as {quoted(before)}")

@@ -59,7 +59,7 @@ class PlatformRecord(Settings):
     id: Annotated[str, Field(pattern=rf"^[0-9a-f]{{{_ID_LENGTH}}}$")]
     """First digits of the SHA-256 of `features`; equal platforms have equal ones."""
     features: dict[str, str]
-    """Properties of the platform by name; docs/outputs.md defines every key."""
+    """Properties of the platform by name; docs/develop/kernels.md defines every key."""
     forms: Annotated[dict[str, str], Field(default_factory=dict)]
     """Forms of computation that the run used on it, by name; empty without training."""
 

@@ -1,7 +1,7 @@
 """A run folder for reading: its scenario, manifest and tables, and its measures.
 
 The measures by which papers on client selection compare runs are methods, computed from the tables
-on each call. docs/outputs.md defines them and lists the choices that the papers leave open.
+on each call. docs/measures.md defines them and lists the choices that the papers leave open.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Setup of a study for its page, and notes where its runs were made differently.
 
-docs/outputs.md defines the numerical platform; results of different ones may differ in their last
-bits.
+docs/develop/kernels.md defines the numerical platform; results of different ones may differ in
+their last bits.
 """
 
 from collections import Counter

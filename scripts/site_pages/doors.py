@@ -36,7 +36,12 @@ def pages() -> dict[str, str]:
     """Return the pages of the doors, and lists that they name, by place."""
     found = {
         f"{place}/index.md": "\n\n".join(
-            [f"# {door['title']}", door["text"], toctree([f"/{page}" for page in door["pages"]])]
+            [
+                f"# {door['title']}",
+                door["text"],
+                *([door["more"]] if "more" in door else []),
+                toctree([f"/{page}" for page in door["pages"]]),
+            ]
         )
         for place, door in doors().items()
         if door["pages"]
@@ -45,7 +50,7 @@ def pages() -> dict[str, str]:
     found["reference/keys/index.md"] = (
         "# Keys of scenarios, studies and searches\n\nEvery key with its type, range, default and"
         " effect, as `fleetsim explain KEY` shows it. Keys of selectors:"
-        f" [](/reference/selectors/index.md).\n\n{toctree(key_places)}"
+        f" [](/selectors.md).\n\n{toctree(key_places)}"
     )
     found["reference/bundled/index.md"] = (
         "# Bundled files\n\nOrigin, licence and columns of files that fleetsim brings.\n\n"

@@ -1,44 +1,22 @@
-"""Pages of selectors: rule and equations from docstrings, choices, price, settings and source."""
+"""Pages of selectors: those of docs/selectors, with choices, price and entries of their keys."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from importlib import import_module
-from importlib.util import find_spec
+import re
+from collections.abc import Mapping
 from typing import Any
 
 from fleetsim.selectors import DEMANDS, KINDS
 from fleetsim.selectors.demands import Demand
-from scripts.kinds_of_parts import SELECTORS, kind_of
+from scripts.kinds_of_parts import USES
 from scripts.site_pages import key_pages, selections
-from scripts.site_pages.staging import CHILDREN
+from scripts.site_pages.staging import ROOT, mended
 
-USES = {
-    "yes": "Usable outside of a simulation",
-    "private": "Usable outside of a simulation, but not private",
-    "small": "For small fleets",
-    "oracle": "An oracle, for comparison alone",
-}
-"""Verdicts on the use by a real server, of `fleetsim.selectors.demands`."""
-
-
-def docstrings(kind: str) -> Iterator[list[str]]:
-    """Yield the paragraphs of the modules that describe a selector: equations, then details.
-
-    They belong to the package of its settings class. The title of each is left out.
-    """
-    settings = next(cls for cls in SELECTORS if kind_of(cls) == kind)
-    package = settings.__module__.rpartition(".")[0]
-    if package.endswith(".baselines"):
-        names = [settings.__module__]
-    else:
-        names = [
-            name
-            for module in ("equations", "selector", "belief_propagation")
-            if find_spec(name := f"{package}.{module}") is not None
-        ]
-    for name in names:
-        yield str(import_module(name).__doc__).strip().split("\n\n")[1:]
+HOME = ROOT / "docs" / "selectors"
+OVERVIEW = ROOT / "docs" / "selectors.md"
+KEYS = re.compile(r"^<!-- keys of .+: written by scripts/docs -->\n\n(?:\|.*\n)+", re.MULTILINE)
+RULE_END = "<!-- end -->\n"
+"""Line that ends a part from docstrings; the first one is that of the rule."""
 
 
 def demands(kind: str) -> str:
@@ -83,7 +61,7 @@ def _clients(result: Mapping[str, Any]) -> list[int]:
 
 
 def page(kind: str, stored: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the page of a selector.
+    """Return the page of a selector: its text, choices, price, and keys that the search finds.
 
     Raises:
         SystemExit: its choices are not stored.
@@ -94,71 +72,51 @@ def page(kind: str, stored: Mapping[str, Mapping[str, Any]]) -> str:
             f" python -m scripts.site_pages.selections {kind}"
         )
     result = stored[kind]
-    paragraphs = [paragraph for module in docstrings(kind) for paragraph in module]
-    is_source = [one.startswith(("Source:", "Sources:", "Secondary source:")) for one in paragraphs]
-    rule = [one for one, source in zip(paragraphs, is_source, strict=True) if not source]
-    sources = [one for one, source in zip(paragraphs, is_source, strict=True) if source]
     command = " \\\n    ".join(
         [
             f"fleetsim run {selections.SCENARIO}",
             *(f"--set '{key}={value}'" for key, value in selections.overrides(kind).items()),
         ]
     )
+    choices = "\n\n".join(
+        [
+            "\n## Whom it selects",
+            selections.figure(result),
+            f"Clients that `{kind}` selects in the scenario `{selections.SCENARIO}` with"
+            f" {len(_clients(result))} clients, in rounds 1 to {len(result['selected'])} from the"
+            " top: a column for each client, by device, and those with most samples first. A pale"
+            " cell did not deliver: late, lost, or cancelled because enough others had delivered."
+            " The bars count the selections of each client.",
+            f"```sh\n{command}\n```",
+            "## What it asks for, and what that costs",
+            demands(kind),
+            price(result, stored["random"]),
+            "Prices on a larger fleet: [](/evidence/selector-prices.md).\n",
+        ]
+    )
     told = (key_pages.ANY_MODE, f"{key_pages.SELECTOR}.kind: {kind}")
-    parts = [
-        f"# {kind}",
-        KINDS[kind],
-        "## Rule",
-        *rule,
-        f"Variants, failures and readings of the paper: [](/selectors.md#{kind}).",
-        "## Whom it selects",
-        selections.figure(result),
-        f"Clients that `{kind}` selects in the scenario `{selections.SCENARIO}` with"
-        f" {len(_clients(result))} clients, in rounds 1 to {len(result['selected'])} from the top:"
-        " a column for each client, by device, and those with most samples first. A pale cell did"
-        " not deliver: late, lost, or cancelled because enough others had delivered. The bars"
-        " count the selections of each client.",
-        f"```sh\n{command}\n```",
-        "## What it asks for, and what that costs",
-        demands(kind),
-        price(result, stored["random"]),
-        "Prices on a larger fleet: [](/evidence/selector-prices.md).",
-        "## Settings",
-        f"Keys below `{key_pages.SELECTOR}`, beside `kind: {kind}`:",
-        *(key_pages.described(*each, told=told) for each in key_pages.selector_keys(kind)),
-        "## Source",
-        *sources,
-    ]
-    return "\n\n".join(map(key_pages.markdown, parts)) + "\n"
+    entries = [key_pages.described(*each, told=told) for each in key_pages.selector_keys(kind)]
+    keys = "\n".join([f"Keys below `{key_pages.SELECTOR}`, beside `kind: {kind}`:\n", *entries])
+    path = HOME / f"{kind}.md"
+    text = mended(path.read_text("utf-8"), path, f"selectors/{kind}.md")
+    text = text.replace(RULE_END, RULE_END + choices, 1)
+    return key_pages.markdown(KEYS.sub(lambda _: keys, text))
 
 
 def overview() -> str:
-    """Return the list of all selectors."""
+    """Return the page on all selectors, with the entry of their key and their pages."""
     (entry,) = key_pages.entries(
         each for each in key_pages.scenario_keys() if each.key == f"{key_pages.SELECTOR}.kind"
     )
-    rows = (
-        f"| [`{kind}`](/reference/selectors/{kind}.md) | {line} | {use} |"
-        for kind, line in KINDS.items()
-        for use in [USES[next(iter(DEMANDS[kind].values())).use]]
-    )
-    return "\n".join(
-        [
-            "# Selectors: one page each\n",
-            "Rules for all of them: [](/selectors.md).\n",
-            "| kind | whom it chooses | with its defaults |\n|---|---|---|",
-            *rows,
-            "",
-            key_pages.described(entry.key, entry),
-            CHILDREN,
-        ]
-    )
+    text = mended(OVERVIEW.read_text("utf-8"), OVERVIEW, "selectors.md")
+    pages = "```{toctree}\n:hidden:\n:glob:\n\nselectors/*\n```\n"
+    return "\n".join([text, key_pages.described(entry.key, entry), pages])
 
 
 def pages() -> dict[str, str]:
     """Return the pages of all selectors by place."""
     stored = selections.stored()
     return {
-        "reference/selectors/index.md": overview(),
-        **{f"reference/selectors/{kind}.md": page(kind, stored) for kind in KINDS},
+        "selectors.md": overview(),
+        **{f"selectors/{kind}.md": page(kind, stored) for kind in KINDS},
     }

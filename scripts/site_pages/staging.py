@@ -1,6 +1,5 @@
-"""Sources of the site: pages of docs/, those beside it and notebooks, copied with mended links."""
+"""Sources of the site: pages of docs/ and those beside it, copied with mended links."""
 
-import json
 import os
 import re
 import shutil
@@ -32,8 +31,8 @@ def place_of(path: Path) -> str | None:
     name = path.relative_to(ROOT).as_posix()
     if name in BESIDE:
         return BESIDE[name]
-    if name.startswith("docs/") and path.suffix in {".md", ".svg", ".ipynb"}:
-        return name.removeprefix("docs/").replace(".ipynb", ".md").replace("README", "index")
+    if name.startswith("docs/") and path.suffix in {".md", ".svg"}:
+        return name.removeprefix("docs/").replace("README", "index")
     return None
 
 
@@ -75,20 +74,13 @@ def _outside_of_fences(change: Callable[[str], str], text: str) -> str:
     return "".join([*parts, change(text[end:])])
 
 
-def notebook(path: Path) -> str:
-    """Return a notebook as a page: its text, and its code without outputs."""
-    cells = json.loads(path.read_text("utf-8"))["cells"]
-    blocks = ("".join(cell["source"]) for cell in cells)
-    return "\n\n".join(
-        block if cell["cell_type"] == "markdown" else f"```python\n{block}\n```"
-        for cell, block in zip(cells, blocks, strict=True)
-    )
-
-
-def stage(folder: Path, generated: Mapping[str, str], after_readme: str) -> None:
+def stage(
+    folder: Path, generated: Mapping[str, str], completed: Mapping[str, str], after_readme: str
+) -> None:
     """Write the sources of the site into a new folder: copied pages, and generated ones.
 
-    The home page ends with `after_readme`, other index pages of docs/ with their `CHILDREN`.
+    `completed` are pages of docs/, mended, with generated parts. The home page ends with
+    `after_readme`, other index pages of docs/ with their `CHILDREN`.
 
     Raises:
         SystemExit: a generated page has the place of a page that is written by hand.
@@ -112,8 +104,9 @@ def stage(folder: Path, generated: Mapping[str, str], after_readme: str) -> None
         if path.suffix == ".svg":
             shutil.copyfile(path, target)
             continue
-        text = notebook(path) if path.suffix == ".ipynb" else path.read_text("utf-8")
-        target.write_text(mended(text, path, place) + endings.get(place, ""), encoding="utf-8")
+        text = path.read_text("utf-8")
+        whole = completed.get(place) or mended(text, path, place) + endings.get(place, "")
+        target.write_text(whole, encoding="utf-8")
         for linked in linked_files(text, path):
             copy = folder / "files" / linked.relative_to(ROOT)
             copy.parent.mkdir(parents=True, exist_ok=True)

@@ -199,8 +199,13 @@ def test_an_outcome_file_returns_what_was_added(tmp_path: Path) -> None:
     assert ['"seed": 2' in line for line in outcomes.path.read_text().splitlines()] == [True, False]
 
 
-def test_the_page_has_a_place_for_every_experiment() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "papers.md").read_text(encoding="utf-8")
-    page.fill(text, {experiment.name: "" for experiment in EXPERIMENTS})
+def test_the_pages_have_a_place_for_every_experiment() -> None:
+    folder = Path(__file__).parents[2] / "docs" / "papers"
+    pages = {one: one.read_text(encoding="utf-8") for one in folder.glob("*.md")}
+    for experiment in EXPERIMENTS:
+        target, text = page.fill(pages, experiment.name, "tables")
+        assert f"<!-- begin {experiment.name} -->\ntables\n<!-- end" in text
+        with pytest.raises(ValueError, match=f"begin {experiment.name}"):
+            page.fill(pages | {folder / "twice.md": pages[target]}, experiment.name, "")
     with pytest.raises(ValueError, match="begin nobody"):
-        page.fill(text, {"nobody": ""})
+        page.fill(pages, "nobody", "")

@@ -26,7 +26,7 @@ def test_pages_are_listed_without_decisions(home, command):
     assert command("docs").out == "selectors/oort  Oort\nservers         Servers\n"
 
 
-@pytest.mark.parametrize("name", ["selectors/oort", "docs/selectors/oort.md"])
+@pytest.mark.parametrize("name", ["selectors/oort", "docs/selectors/oort.md", "oort"])
 def test_a_page_is_shown_as_it_is_in_a_pipe(home, command, name):
     assert command("docs", name).out == PAGES["selectors/oort.md"] + "\n"
 

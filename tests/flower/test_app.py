@@ -47,9 +47,28 @@ def test_nested_keys_are_joined_by_dots_and_overrides_have_the_type_of_what_they
 
 
 @pytest.mark.parametrize(
+    ("override", "config"),
+    [
+        ("strategy='fed avg'", {"strategy": "fed avg"}),
+        (r'strategy="a \"b\" = c"', {"strategy": 'a "b" = c'}),
+        ("strategy=''", {"strategy": ""}),
+        (" rounds=5  strategy='x' lr=2 ", {"rounds": 5, "strategy": "x", "lr": 2.0}),
+    ],
+)
+def test_overrides_are_quoted_and_joined_as_in_flower(tmp_path, override, config):
+    app = read_app(_app(tmp_path))
+
+    assert read_app(tmp_path, [override]).config == app.config | config
+
+
+@pytest.mark.parametrize(
     ("override", "message"),
     [
-        ("rounds", "must be KEY=VALUE"),
+        ("", "must be KEY=VALUE, with quotes around blanks"),
+        ("rounds", "must be KEY=VALUE, with quotes around blanks"),
+        ("strategy=fed avg", "must be KEY=VALUE, with quotes around blanks"),
+        ("strategy='fed", "must be KEY=VALUE, with quotes around blanks"),
+        ("rounds='5'", "must be a whole number, as 3"),
         ("round=1", "the app has no key 'round' in its config; did you mean 'rounds'?"),
         ("rounds=1.5", "must be a whole number, as 3"),
         ("lr=fast", "must be a number, as 0.1"),

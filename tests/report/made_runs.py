@@ -44,6 +44,7 @@ class MadeUp:
     cohort: int = 6
     num_probes: int = 0
     deadline_s: float = 45.0
+    more_of_server: Mapping[str, Any] = field(default_factory=dict)
     is_trained: bool = True
     status: str = "done"
     stop_text: str | None = None
@@ -61,6 +62,7 @@ class MadeUp:
                 "cohort": self.cohort,
                 "deadline_s": self.deadline_s,
                 "selector": dict(self.selector),
+                **self.more_of_server,
             },
             "stop": {"rounds": max(self.num_rounds, 1)},
             "checkpoint": {"every_rounds": 1},

@@ -11,6 +11,7 @@ from fleetsim.errors import ScenarioError
 from fleetsim.scenario import load, schema
 from fleetsim.schema.explained_keys import explained_keys, nearest_key, of_key
 from fleetsim.schema.key_conditions import beside, by_key
+from fleetsim.selectors import KINDS
 from fleetsim.settings import Settings
 from fleetsim.studies.search.search_file import schema as search_schema
 from fleetsim.studies.settings import schema as study_schema
@@ -108,5 +109,6 @@ def test_every_key_is_described_and_has_a_page():
 
     assert len(of_scenarios) > 500
     assert [each.key for each in keys if not each.description] == []
-    pages = {page_of(each.key) for each in of_scenarios}
+    pages = {page_of(each.key, each.beside) for each in of_scenarios}
     assert pages <= set(bundled.names("docs"))
+    assert pages >= {f"selectors/{kind}" for kind in KINDS}

@@ -13,7 +13,7 @@ from fleetsim.learning.partition.dirichlet import ClientDirichletSettings
 from fleetsim.selectors import SelectorSettings
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGE = DOCS / "selectors.md"
+PAGES = [DOCS / "selectors.md", *sorted((DOCS / "selectors").glob("*.md"))]
 OWN = DOCS / "own-selectors.md"
 READINGS = DOCS / "evidence" / "readings-of-papers.md"
 WORDS = DOCS / "decisions" / "0012-words-for-selectors.md"
@@ -71,7 +71,7 @@ def test_every_named_reading_of_these_papers_has_its_row():
 
 
 def test_the_words_that_the_pages_name_are_in_the_contract():
-    pages = PAGE.read_text() + OWN.read_text() + WORDS.read_text()
+    pages = "".join(page.read_text() for page in [*PAGES, OWN, WORDS])
     named = re.findall(r"\b([A-Z]\w+)\.([a-z]\w+)", pages)
     words = {(owner, word) for owner, word in named if hasattr(contracts, owner)}
 
@@ -79,6 +79,13 @@ def test_the_words_that_the_pages_name_are_in_the_contract():
     for owner, word in sorted(words):
         cls = getattr(contracts, owner)
         assert word in {*get_type_hints(cls), *dir(cls)}, f"{owner}.{word}"
+
+
+def test_the_examples_of_the_pages_are_as_they_say():
+    results = [doctest.testfile(str(page), module_relative=False) for page in PAGES]
+
+    assert sum(result.attempted for result in results) >= 12
+    assert sum(result.failed for result in results) == 0
 
 
 @pytest.mark.slow

@@ -136,6 +136,29 @@ def test_chunks_of_a_worker_that_is_killed_are_computed_again(num_workers: int, 
     assert all_same(results, Pool(kernel_of(Kernel)[0], 1).compute(jobs))
 
 
+class _AlwaysKills(_Kills):
+    most_kills = 99
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_jobs_that_kill_workers_again_and_again_end_the_run_in_one_line(tmp_path: Path):
+    """Dask gives a task up when the fourth worker has died of it.
+
+    If the second one dies before the first is back, all that was sent is lost, four times at most.
+    """
+    message = r"^--dask .*(died of the same jobs|were lost 4 times)[^\n]* --resume[^\n]*$"
+    builds = Builds(_AlwaysKills, tmp_path)
+    with (
+        local_cluster(2) as cluster,
+        connected(cluster.scheduler_address, (), print) as workers,
+        pytest.raises(TrainingError, match=message),
+    ):
+        DaskPool(builds, workers).compute(jobs_of(builds.base))
+
+    assert 1 < len(list(tmp_path.iterdir())) <= 8
+
+
 class _Fails(Kernel):
     def compute(self, jobs):
         raise ValueError("no luck")

@@ -5,7 +5,7 @@ the market (`fleetsim.fleet.devices.market`). Units of one model differ in speed
 
     v = exp(sigma * z + sigma^2 / 2),  z standard normal, one draw per client
 
-which keeps the mean time of a piece of work (docs/devices.md, Units of one model).
+which keeps the mean time of a piece of work (docs/device-speeds.md, Units of one model).
 """
 
 import dataclasses

@@ -6,7 +6,7 @@ b, launch credits L and earned credits E, from use u in [0, 1],
     dL/dt = -u and dE/dt = b while L > 0;  dE/dt = b - u afterwards;  0 <= E <= maximum,
 
 so that full use spends them in L + (E + b L) / (1 - b) seconds if the maximum is not met. Rules and
-sources: docs/devices.md (CPU credits).
+sources: docs/device-speeds.md (CPU credits).
 """
 
 from dataclasses import dataclass

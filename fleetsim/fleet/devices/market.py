@@ -6,7 +6,7 @@ A client of the market draws u, uniform in [0, 1), and
     R     = 40.0 GFLOP/s * 104 ms / ms(u)
 
 40.0 GFLOP/s is the rate of training fitted to a Snapdragon 855, whose latency is 104 ms. Sources
-and limits: docs/devices.md (A market of phones).
+and limits: docs/device-speeds.md (A market of phones).
 """
 
 from collections.abc import Sequence

@@ -5,8 +5,8 @@ At the share theta of the full clock a computation that takes T at full clock ta
     T * (beta / theta + 1 - beta)
 
 and draws theta^2 of the power above idle: the share beta of its time (`clock_share`) is bound by
-the clock, the rest waits for memory, which keeps its own clock. docs/devices.md (A lower clock) has
-the measurements.
+the clock, the rest waits for memory, which keeps its own clock. docs/device-speeds.md (A lower
+clock) has the measurements.
 """
 
 from dataclasses import dataclass

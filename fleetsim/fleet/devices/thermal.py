@@ -5,7 +5,7 @@ threshold at which the cooler side heats up and the hotter side cools down is ne
 speed and power are the means s * v_k + (1 - s) * v_(k+1) and s * theta_k^2 + (1 - s) *
 theta_(k+1)^2, with the share s of time on the cooler side and the speed v_k at the clock theta_k
 (`pace.speed_at`). So a computation passes every threshold at most once, and the temperature is the
-whole state. Equation and sources: docs/devices.md (Heat).
+whole state. Equation and sources: docs/device-speeds.md (Heat).
 """
 
 from dataclasses import dataclass

@@ -11,7 +11,7 @@ is written and the figure's key path, and on nothing else. A figure of 0 stays 0
 
 No error is drawn of figures that are exact by their nature (`ExactFigure`), of settings of
 firmware, and of any figure of a reproduction, which has the values of its publication by
-definition. docs/devices.md (Doubt about the figures) explains each.
+definition. docs/device-speeds.md (Doubt about the figures) explains each.
 """
 
 from __future__ import annotations

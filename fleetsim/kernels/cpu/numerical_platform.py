@@ -105,7 +105,7 @@ def require_portable(*, torch_device: str) -> None:
 
 
 def resolve(*, torch_device: str) -> dict[str, str]:
-    """Return the features on which results depend, by name; docs/outputs.md defines every key."""
+    """Return the features on which results depend, by name, as in docs/develop/kernels.md."""
     require_portable(torch_device=torch_device)
     mode = numerics.chosen()
     named = {

@@ -1,6 +1,6 @@
 """Tables of the measures of papers on client selection: of one run, and of runs side by side.
 
-The measures are methods of `Run`; docs/outputs.md defines them. A measure that does not apply to a
+The measures are methods of `Run`; docs/measures.md defines them. A measure that does not apply to a
 run has no row in its report, and `-` in a comparison.
 """
 

@@ -14,6 +14,8 @@ _IGNORED = ("name", "checkpoint")
 _MAX_PARTS = 3
 _MAX_WIDTH = 28
 _HASH_LENGTH = 12
+_MODE: KeyPath = ("server", "mode")
+_SELECTOR: KeyPath = ("server", "selector", "kind")
 ABSENT: Final = object()
 """Value of a key that a scenario does not have."""
 
@@ -61,7 +63,8 @@ def differences(runs: Sequence[Run]) -> list[Difference]:
 def labels(runs: Sequence[Run]) -> list[str]:
     """Return a label for each run: its differences, and its folder where these are not unique.
 
-    Runs with different selectors are labelled by their kind, others by `key=value`.
+    Runs with different selectors are labelled by their kind, with different modes of the server by
+    the mode, others by `key=value`.
     """
     every = differences(runs)
     result = [_label(every, index) or run.manifest.name for index, run in enumerate(runs)]
@@ -140,14 +143,21 @@ def _walk(
 
 
 def _label(every: Sequence[Difference], index: int) -> str:
+    modes = next((each.values for each in every if each.path == _MODE), ())
+    alike = [n for n, mode in enumerate(modes) if mode == modes[index]]
     parts = []
     for difference in every:
-        if difference.values[index] is ABSENT or not difference.tells(index):
+        values = difference.values
+        if values[index] is ABSENT or not difference.tells(index):
             continue
-        *_, parent, key = ("", *difference.path)
-        if (parent, key) == ("selector", "kind"):
+        if difference.path in {_MODE, _SELECTOR}:
             parts.append(difference.shown(index))
-        else:
+        elif (
+            not alike
+            or difference.path[0] != "server"
+            or any(values[n] != values[index] for n in alike)
+        ):  # servers of different modes differ in most of their keys
+            *_, parent, key = ("", *difference.path)
             parts.append(f"{parent if key == 'kind' else key}={difference.shown(index)}")
     if len(parts) > _MAX_PARTS:
         parts = [*parts[:_MAX_PARTS], f"+{len(parts) - _MAX_PARTS}"]

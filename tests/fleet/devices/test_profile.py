@@ -245,9 +245,10 @@ def test_a_name_that_cannot_serve_is_refused_with_one_that_can(load, name, messa
 
 
 def example(begins: str) -> str:
-    """The YAML of the page on devices that begins so."""
-    docs = Path(__file__).resolve().parents[3] / "docs" / "devices.md"
-    match = re.search(rf"```yaml\n({begins}.*?)```", docs.read_text(), re.DOTALL)
+    """The YAML of the pages on devices that begins so."""
+    docs = Path(__file__).resolve().parents[3] / "docs"
+    pages = "".join((docs / f"{name}.md").read_text() for name in ("devices", "device-speeds"))
+    match = re.search(rf"```yaml\n({begins}.*?)```", pages, re.DOTALL)
     assert match is not None
     return match[1]
 

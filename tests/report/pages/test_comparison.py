@@ -234,6 +234,10 @@ def test_the_worlds_hash_decides_whatever_the_scenario_reads(runs, tmp_path):
         comparison.compare([runs[0], open_run(other.folder)])
 
 
+ROUNDS = {"mode": "synchronous", "over_commit": 1.2}
+BUFFER = {"mode": "buffered", "buffer_size": 5, "aggregator": {"kind": "fedbuff"}}
+
+
 @pytest.mark.parametrize(
     ("made", "expected"),
     [
@@ -244,6 +248,13 @@ def test_the_worlds_hash_decides_whatever_the_scenario_reads(runs, tmp_path):
         # Other settings by key and value.
         ([{"deadline_s": 30.0}, {"deadline_s": 60.0, "cohort": 9}],
          ["cohort=6, deadline_s=30.0", "cohort=9, deadline_s=60.0"]),
+        # Other modes of the server by their mode, and what differs between servers of one mode.
+        ([{"more_of_server": ROUNDS}, {"more_of_server": BUFFER}], ["synchronous", "buffered"]),
+        ([{"more_of_server": ROUNDS}, {"more_of_server": BUFFER, "selector": OORT}],
+         ["random, synchronous", "oort, buffered"]),
+        ([{"more_of_server": ROUNDS}, {"more_of_server": BUFFER},
+          {"more_of_server": BUFFER | {"buffer_size": 9}}],
+         ["synchronous", "buffered, buffer_size=5", "buffered, buffer_size=9"]),
         # Equal scenarios by their folders.
         ([{"selector": OORT}, {"selector": OORT}, {"selector": RANDOM}],
          ["oort (run-0)", "oort (run-1)", "random"]),

@@ -24,11 +24,11 @@ from fleetsim.selectors.oort.equations import (
 from fleetsim.selectors.oort.selector import OortSettings, profiles
 from tests.selectors.rounds import met, outcome_of, report_of
 
-PAGE = Path(__file__).parents[3] / "docs" / "selectors.md"
+PAGE = Path(__file__).parents[3] / "docs" / "selectors" / "oort.md"
 
 
 def values(column: int) -> dict[str, str]:
-    """A column of the table in docs/selectors.md that compares the published versions."""
+    """A column of the table in docs/selectors/oort.md that compares the published versions."""
     section = PAGE.read_text().split("| figure | here |", 1)[1]
     rows = re.findall(r"^\| (.+) \|$", section, re.M)
     cells = [row.split(" | ") for row in rows]

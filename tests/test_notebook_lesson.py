@@ -1,39 +1,39 @@
-"""docs/notebooks/first-steps.ipynb, executed as a reader does, and its outputs."""
+"""Blocks of docs/learn/7-from-a-notebook.md as cells of a notebook, and its outputs."""
 
-import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-NOTEBOOK = ROOT / "docs" / "notebooks" / "first-steps.ipynb"
+ROOT = Path(__file__).parents[1]
+LESSON = ROOT / "docs" / "learn" / "7-from-a-notebook.md"
 PNG = "image/png"
-
-
-def test_the_notebook_is_stored_without_outputs():
-    cells = json.loads(NOTEBOOK.read_text("utf-8"))["cells"]
-
-    assert len(cells) > 10
-    assert [cell["outputs"] for cell in cells if cell.get("outputs")] == []
 
 
 @pytest.fixture(scope="module")
 def executed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, Any]]]:
-    """Outputs by the first line of their cell; the last cells show figures beside pyplot's."""
+    """Outputs by the first line of their cell.
+
+    The last cells make a mistake, and show figures beside pyplot's.
+    """
     nbformat = pytest.importorskip("nbformat", reason="no nbformat; pip install '.[dev]'")
     nbclient = pytest.importorskip("nbclient", reason="no nbclient; pip install '.[dev]'")
     pytest.importorskip("ipykernel", reason="no ipykernel; pip install '.[dev]'")
-    notebook = nbformat.read(NOTEBOOK, as_version=4)
-    notebook.cells += [
-        nbformat.v4.new_code_cell(source)
+    blocks = re.findall(r"^```python\n(.*?)^```", LESSON.read_text("utf-8"), re.M | re.S)
+    assert len(blocks) >= 10
+    cells = [
+        nbformat.v4.new_code_cell(source, metadata={"tags": ["raises-exception"]})
         for source in (
+            *blocks,
+            "# a mistake\nfleetsim.run('quickstart', server__cohrot=5)",
             "# with pyplot\n%matplotlib inline\nimport matplotlib.pyplot\n"
             'run.figure("accuracy-time")',
             '# not the value\nfigure = run.figure("accuracy-time")',
             "# the last value\nfigure",
         )
     ]
+    notebook = nbformat.v4.new_notebook(cells=cells)
     home = tmp_path_factory.mktemp("notebook")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(ROOT))
@@ -41,11 +41,7 @@ def executed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[st
         nbclient.NotebookClient(
             notebook, timeout=600, kernel_name="python3", resources={"metadata": {"path": home}}
         ).execute()
-    return {
-        cell.source.splitlines()[0]: cell.outputs
-        for cell in notebook.cells
-        if cell.cell_type == "code"
-    }
+    return {cell.source.splitlines()[0]: cell.outputs for cell in cells}
 
 
 def of(executed: dict[str, list[dict[str, Any]]], beginning: str) -> list[dict[str, Any]]:
@@ -68,14 +64,14 @@ def test_only_the_mistake_is_an_error_and_it_is_one_line(executed):
 @pytest.mark.slow
 def test_no_cell_writes_warnings(executed):
     streams = [
-        output["text"]
+        (output["name"], output["text"])
         for outputs in executed.values()
         for output in outputs
         if output["output_type"] == "stream"
     ]
 
-    assert len(streams) == 1  # the one with print
-    assert "J to 80 %" in streams[0]
+    assert {name for name, _ in streams} == {"stdout"}
+    assert [text for _, text in streams if "J to 80 %" in text] != []
 
 
 @pytest.mark.slow
@@ -84,7 +80,7 @@ def test_no_cell_writes_warnings(executed):
     [
         ("import fleetsim", '<progress value="1.000">', "<Run quickstart in runs/quickstart-"),
         ("import fleetsim", "round 40&nbsp; ", ""),
-        ("result = ", "6 of 6 runs done", ""),
+        ("result = ", "4 of 4 runs done", ""),
     ],
 )
 def test_a_run_and_a_study_show_their_progress_then_their_card(beginning, progress, text, executed):
