@@ -102,10 +102,11 @@ def unrolled(text: str) -> str:
 
 
 def written(text: str) -> Iterator[str]:
-    """Run folders that the blocks of a page write, in their order."""
+    """Run folders that the blocks of a page begin, in their order."""
     for language, block in BLOCK.findall(text):
         if language == "sh":
-            yield from re.findall(r"fleetsim run .*--out ([^\s;]+)", unrolled(block))
+            command = r"fleetsim run (?!.*--resume).*--out ([^\s;]+)"
+            yield from re.findall(command, unrolled(block).replace("\\\n", " "))
         elif language == "python":
             yield from re.findall(r"""\brun\(.*out="([^"]+)\"""", block)
 
@@ -124,9 +125,10 @@ OTHER_PAGES = {
     "validation",
 }
 """Pages for developers, pages that commands write, and pages still to be rewritten."""
+HOW_TO = sorted((ROOT / "docs" / "how-to").glob("*.md"))
 USER_PAGES = [
     page
-    for folder in (".", "evidence", "papers", "selectors")
+    for folder in (".", "evidence", "how-to", "papers", "selectors")
     for page in (ROOT / "docs" / folder).glob("*.md")
     if page.stem not in OTHER_PAGES
 ]
@@ -138,6 +140,18 @@ def test_a_page_begins_with_its_reader_and_what_it_is_for():
 
     assert len(USER_PAGES) >= 40
     assert faults == []
+
+
+def test_a_how_to_has_a_question_as_its_title_and_at_most_a_page_by_hand():
+    texts = {page.stem: page.read_text("utf-8") for page in HOW_TO}
+    by_hand = {
+        name: re.sub(r"^```text\n.*?^```\n", "", text, flags=re.MULTILINE | re.DOTALL)
+        for name, text in texts.items()
+    }
+
+    assert len(texts) >= 13  # three of sixteen are pages that also look up
+    assert [name for name, text in texts.items() if not re.match(r"# .+\?\n", text)] == []
+    assert {name for name, text in by_hand.items() if len(text.split()) > 400} == set()
 
 
 def test_no_two_commands_write_into_one_run_folder():

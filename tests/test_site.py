@@ -20,6 +20,7 @@ from scripts.site_pages import (
     doors,
     key_pages,
     reference_pages,
+    searches,
     selections,
     selector_pages,
     staging,
@@ -151,6 +152,35 @@ def test_the_check_of_a_site_finds_broken_links_and_requests_to_other_hosts(tmp_
         "a.html: no anchor for the link b.html#gone",
         "a.html: no file for the link c.html",
         "s.css: loads https://example.org/font.css",
+    ]
+
+
+def test_the_questions_that_the_search_is_tried_with_have_pages(pages):
+    places = {staging.place_of(path) for path in (ROOT / "docs").rglob("*.md")} | pages.keys()
+
+    assert len(searches.ANSWERS) >= 20
+    assert {page for page in searches.ANSWERS.values() if f"{page}.md" not in places} == set()
+
+
+@pytest.mark.slow
+def test_a_question_whose_page_is_not_among_the_first_hits_is_found(tmp_path):
+    chromium = searches.browser()
+    if chromium is None:
+        pytest.skip("no Chromium on the PATH: apt-get install -y chromium")
+    pytest.importorskip("sphinx", reason="the extra docs is not installed")
+    names = ["a", "b", "c", "d", "e", "f"]
+    for name in names:
+        (tmp_path / f"{name}.rst").write_text(f"Batteries {name}\n===========\n\nAll of {name}.\n")
+    (tmp_path / "index.rst").write_text("Home\n====\n\n.. toctree::\n   :glob:\n\n   ?\n")
+    command = [sys.executable, "-m", "sphinx", "-q", "-C", str(tmp_path), str(tmp_path / "html")]
+    subprocess.run(command, check=True)
+
+    # Equal scores stand by their titles, so the sixth page is behind the first five.
+    assert searches.faults(
+        tmp_path / "html", {"batteries": "b", "battery": "f", "charger": "a"}, chromium
+    ) == [
+        "search for 'battery': f is not among the first 5: a, b, c, d, e",
+        "search for 'charger': a is not among the first 5: ",
     ]
 
 

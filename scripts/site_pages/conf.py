@@ -4,6 +4,7 @@ Sphinx with MyST and furo: all three are maintained, read Markdown as forges do,
 other hosts, and search without a server.
 """
 
+from pathlib import Path
 from typing import Any
 
 import fleetsim
@@ -19,6 +20,7 @@ html_show_sourcelink = html_copy_source = False
 # Local files only: no font, icon or script comes from another host.
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_search_scorer = str(Path(__file__).parent / "static" / "scorer.js")
 myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist"]
 myst_heading_anchors = 6
 highlight_language = "none"

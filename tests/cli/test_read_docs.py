@@ -58,4 +58,4 @@ def test_the_browser_opens_the_built_page_at_its_heading(home, command, monkeypa
 
 
 def test_the_pages_of_this_copy_are_found(command):
-    assert "From: fleetsim docs models/privacy" in command("docs", "secure", "aggregation").out
+    assert "From: fleetsim docs how-to/privacy" in command("docs", "secure", "aggregation").out

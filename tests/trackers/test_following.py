@@ -1,7 +1,6 @@
 """Trackers of a run: what they are told, when, and that they change nothing."""
 
 import json
-import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from fleetsim.record.run_folder import RunExistsError
 from fleetsim.trackers.named import NAMED, metrics_of
 from tests.interrupts import interrupted
 
-PAGE = Path(__file__).parents[2] / "docs" / "trackers.md"
 SMALL = ("fleet.size=6", "server.cohort=2", "stop.rounds=4", "checkpoint.every_rounds=2")
 
 
@@ -139,18 +137,6 @@ def test_what_is_no_tracker_is_refused_before_the_run(tmp_path, given, message):
     with pytest.raises(ScenarioError, match=message):
         fleetsim.run("quickstart", SMALL, out=tmp_path / "run", train=False, trackers=given)
     assert not (tmp_path / "run").exists()
-
-
-def test_the_example_of_the_page_runs_and_tells_what_it_says(tmp_path, monkeypatch, capsys):
-    (example,) = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
-    monkeypatch.chdir(tmp_path)
-    exec(compile(example, str(PAGE), "exec"), {"__name__": "example"})
-    first, *rounds, last = capsys.readouterr().out.splitlines()
-
-    assert len([line for line in example.splitlines() if line.strip()]) <= 15
-    assert first == f"quickstart in {Path('runs/told')}, from round 1"
-    assert [line.split()[0] for line in rounds] == ["1", "2"]
-    assert last.startswith("done ")
 
 
 def interrupted_and_continued(folder, tracker):
