@@ -2,6 +2,7 @@
 
     python -m scripts.site_pages.gallery                     # all that have no line that holds
     python -m scripts.site_pages.gallery quickstart quick    # these, however long they take
+    python -m scripts.site_pages.gallery studies/papers/gpfl-fashion-mnist-dir
 
 Without names, scenarios of more than 3 minutes of processor time are given up, and studies of more
 than 10 left out; both are listed with an estimate. A line holds until its file changes. Studies of
@@ -282,13 +283,13 @@ def main() -> None:
     if {"-h", "--help"} & set(named):
         print(__doc__)
         return
-    if unknown := set(named) - {name for _, name in cards()}:
+    # A scenario and a study may have the same name; studies/NAME is the study.
+    names = {key: {key[1], "/".join(key)} for key in cards()}
+    if unknown := set(named).difference(*names.values()):
         raise SystemExit(f"gallery: no bundled scenario or study: {', '.join(sorted(unknown))}")
     known = stored()
-    asked = [
-        key
-        for key in cards()
-        if (key[1] in named if named else known.get(key, {}).get("definition") != definition(*key))
+    asked = [key for key in cards() if names[key] & set(named)] or [
+        key for key in cards() if known.get(key, {}).get("definition") != definition(*key)
     ]
     for number, key in enumerate(asked, 1):
         _say(f"{number} of {len(asked)}: {' '.join(key)} ...")
@@ -303,7 +304,7 @@ def main() -> None:
         known = {**stored(), key: line}
         kept = (json.dumps(known[one], separators=(",", ":")) for one in cards() if one in known)
         STORE.write_text("\n".join([*kept, ""]), encoding="utf-8")
-        _say(f"  {line.get('cpu_s', 0.0):g} s of processor time")
+        _say(f"  {line['cpu_s']:g} s of processor time" if "cpu_s" in line else "  stored")
 
 
 if __name__ == "__main__":
