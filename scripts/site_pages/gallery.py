@@ -105,8 +105,14 @@ def of_scenario(name: str, longest_s: float) -> Line:
 
     with tempfile.TemporaryDirectory() as home:
         train = scenario.task.dataset.kind != BLANK
-        out = Path(home) / "run"
-        run = fleetsim.run(scenario, out=out, workers=1, train=train, on_progress=watch)
+        run = fleetsim.run(
+            scenario,
+            out=Path(home) / "run",
+            workers=1,
+            train=train,
+            progress=True,
+            on_progress=watch,
+        )
         tasks = run.tasks[run.tasks["purpose"] == "train"]
         return {
             "digest": run.manifest.digest,
