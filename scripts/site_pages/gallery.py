@@ -39,7 +39,7 @@ from fleetsim.settings import DEFAULTS_VERSION
 from fleetsim.studies import evidence
 from fleetsim.studies.page import findings
 from fleetsim.studies.page.study_tables import StudyHeader, StudyTables
-from fleetsim.studies.settings import WHOLE_RUN, StudySettings
+from fleetsim.studies.settings import WHOLE_RUN, Metric, StudySettings
 from fleetsim.studies.study import load_study
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -64,7 +64,7 @@ class TooLongError(Exception):
 
 def cards() -> list[Key]:
     """Return subject and name of everything that has a card."""
-    subjects = ("scenarios", "studies")
+    subjects: tuple[bundled.Kind, ...] = ("scenarios", "studies")
     return [(subject, name) for subject in subjects for name in bundled.names(subject)]
 
 
@@ -218,10 +218,11 @@ def verdicts(
     reached = costs.groupby(["target", "condition", "arm"])["is_reached"].all()
     num_arms = reached.groupby("target").sum()
     labels = [one.label for one in settings.all_targets if one.label in num_arms] or [WHOLE_RUN]
-    target, metric = max(reversed(labels), key=num_arms.get), "joules"
+    target = max(reversed(labels), key=lambda label: int(num_arms[label]))
+    metric: Metric = "joules"
     if settings.primary is not None:
-        target, metric = labels[-1], settings.primary.metric
         assert settings.primary.target is None, "no bundled study names one"
+        target, metric = labels[-1], settings.primary.metric
     found = found[(found["target"] == target) & (found["metric"] == metric)]
     conditions = tuple(dict.fromkeys(found["condition"]))
     baseline = found["baseline"].iloc[0]
@@ -229,7 +230,7 @@ def verdicts(
         settings.name, settings.question, tuple(arms), baseline, tuple(settings.seeds), (target,),
         primary=(target, metric), conditions=conditions,
     )  # fmt: skip
-    groups, _ = findings.groups(StudyTables(*[costs] * 5, verdicts=found), header)
+    groups, _ = findings.groups(StudyTables(costs, costs, costs, costs, costs, found), header)
     numbers = ["arm", "kind", "ratio", "low", "high"]
     rows = {name: rows[numbers].to_numpy() for name, rows in found.groupby("condition")}
     return {
