@@ -127,8 +127,8 @@ def test_foreign_text_is_escaped_in_cards_thumbnails_and_figures():
 
 def test_a_finding_is_made_of_the_numbers_of_its_line():
     assert gallery_pages.finding(RUN) == (
-        "The 2 rounds took 90.0 s of virtual time and 1.00 kJ (75.0 %: compute), and ended at"
-        " 50.0 % accuracy; of 20 training tasks: 15 delivered, 5 late."
+        "The 2 rounds took 90.0 s of virtual time and 1.00 kJ (largest part: compute,"
+        " 75.0 %), and ended at 50.0 % accuracy; of 20 training tasks: 15 delivered, 5 late."
     )
 
 

@@ -121,8 +121,9 @@ def finding(line: Line) -> str:
     outcomes = ", ".join(f"{number:,} {word}" for word, number in line["outcomes"].items())
     return (
         f"The {line['rounds']:,} rounds took {quantities.text(line['virtual_s'], 's')} of virtual"
-        f" time and {quantities.text(total_j, 'j')} ({quantities.percent(joules[most] / total_j)}:"
-        f" {COMPONENT_NAMES[most]}){end}; of {total:,} training tasks: {outcomes}."
+        f" time and {quantities.text(total_j, 'j')} (largest part: {COMPONENT_NAMES[most]},"
+        f" {quantities.percent(joules[most] / total_j)}){end}; of {total:,} training tasks:"
+        f" {outcomes}."
     )
 
 
