@@ -97,8 +97,8 @@ def test_a_card_says_that_its_line_is_of_an_older_file():
     key, line = ("scenarios", "quickstart"), RUN | MEASURED
     older = line | {"definition": "another"}
 
-    assert "older version" not in gallery_pages.card(key, "How?", line)
-    assert "older version" in gallery_pages.card(key, "How?", older)
+    assert "Measured before" not in gallery_pages.card(key, "How?", line)
+    assert "Measured before" in gallery_pages.card(key, "How?", older)
     assert "Not measured yet." in gallery_pages.card(key, "How?", None)
 
 

@@ -167,7 +167,7 @@ def card(key: Key, question: str, line: Line | None) -> str:
     if line is None:
         parts.append("Not measured yet.")
     elif line["definition"] != gallery.definition(*key):
-        parts.append("**Measured with an older version of this file.**")
+        parts.append("**Measured before this file, or a default that it uses, changed.**")
     if line is not None:
         drawn = curves(line) if subject == "scenarios" else [forest(line)]
         found = [finding(line)] if subject == "scenarios" else answers(line)
