@@ -18,6 +18,8 @@ from scripts.site_pages import (
     api_pages,
     checks,
     doors,
+    drawing,
+    gallery_pages,
     key_pages,
     reference_pages,
     searches,
@@ -35,7 +37,7 @@ WITHOUT_EQUATION = {"fixed"}
 @pytest.fixture(scope="module")
 def pages() -> dict[str, str]:
     found: dict[str, str] = {}
-    for each in (doors, key_pages, selector_pages, reference_pages, api_pages):
+    for each in (doors, gallery_pages, key_pages, selector_pages, reference_pages, api_pages):
         found |= each.pages()
     return found
 
@@ -223,7 +225,11 @@ def test_stored_choices_are_made_again(kind):
     subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.PIPE)
 
 
-@pytest.mark.parametrize("module", [api_pages, key_pages], ids=lambda module: module.__name__)
+@pytest.mark.parametrize(
+    "module",
+    [api_pages, drawing, gallery_pages, key_pages],
+    ids=lambda module: module.__name__,
+)
 def test_examples_in_the_generators_hold(module):
     result = doctest.testmod(module)
 

@@ -5,6 +5,9 @@
 - `key_pages`: Pages of keys.
 - `selector_pages`: Pages of selectors.
 - `selections`: Choices of every selector in one bundled scenario, stored, and drawn.
+- `gallery_pages`: Pages of the gallery.
+- `gallery`: Measurements of bundled scenarios and studies, stored.
+- `drawing`: Parts of drawings in SVG.
 - `reference_pages`: Pages of commands, devices, radios, published data sets, errors and failures.
 - `api_pages`: Pages of the Python interface.
 - `conf`: Settings of Sphinx.

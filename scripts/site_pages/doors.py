@@ -3,12 +3,8 @@
 import tomllib
 from typing import Any
 
-from fleetsim import catalogue
 from scripts.site_pages import key_pages
-from scripts.site_pages.reference_pages import table
 from scripts.site_pages.staging import ROOT
-
-GALLERY = {"scenarios": ("Scenarios", "fleetsim run"), "studies": ("Studies", "fleetsim study run")}
 
 
 def doors() -> dict[str, Any]:
@@ -56,10 +52,4 @@ def pages() -> dict[str, str]:
         "# Bundled files\n\nOrigin, licence and columns of files that fleetsim brings.\n\n"
         "```{toctree}\n:titlesonly:\n:glob:\n\n*\n```\n"
     )
-    for subject, (title, command) in GALLERY.items():
-        rows = [[f"`{name}`", question] for name, question in catalogue.listing(subject).rows]
-        found[f"gallery/{subject}.md"] = (
-            f"# {title}\n\nFor users who look for one to start from: run it with"
-            f" `{command} NAME`.\n\n{table(('name', 'question'), rows)}\n"
-        )
     return found

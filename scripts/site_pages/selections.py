@@ -27,6 +27,7 @@ if __name__ == "__main__":
 import fleetsim
 from benchmarks import probing
 from fleetsim.selectors import DEMANDS
+from scripts.site_pages.drawing import path, svg, text
 
 STORE = Path(__file__).resolve().parents[2] / "docs" / "selections.jsonl"
 SCENARIO, ROUNDS = "quickstart", 40
@@ -103,24 +104,25 @@ def figure(result: Mapping[str, Any]) -> str:
         for client, num in sorted(counts.items())
     )
     lines = "".join(f"M{LEFT + WIDTH * end} {BARS}V{floor}" for end in ends[:-1])
-    numbers = "".join(
-        f'<text x="{LEFT - 6}" y="{BARS + HEIGHT * row}" text-anchor="end">{row}</text>'
+    numbers = [
+        text(LEFT - 6, BARS + HEIGHT * row, str(row), "end")
         for row in (1, *range(10, num_rounds + 1, 10))
-    )
-    names = "".join(
-        f'<text transform="translate({LEFT + WIDTH * (end - num / 2):g} {floor + 12}) rotate(-35)"'
-        f' text-anchor="end">{name}</text>'
+    ]
+    names = [
+        text(LEFT + WIDTH * (end - num / 2), floor + 12, name, "end", turned=-35)
         for (name, num), end in zip(groups, ends, strict=True)
-    )
-    return (
-        f'<svg class="selections" viewBox="0 0 {right + 4} {floor + FOOT}" role="img"'
-        f' aria-label="Clients that {result["kind"]} selects, round by round">'
-        f'<path class="bars" d="{bars}"/><path class="lines" d="{lines}"/>'
-        f'<path class="delivered" d="{_cells(drawn, is_missed=False)}"/>'
-        f'<path class="missed" d="{_cells(drawn, is_missed=True)}"/>'
-        f'<text x="{LEFT - 6}" y="{BARS - 12}" text-anchor="end">{most}</text>'
-        f"{numbers}{names}</svg>"
-    )
+    ]
+    parts = [
+        path("bars", bars),
+        path("lines", lines),
+        path("delivered", _cells(drawn, is_missed=False)),
+        path("missed", _cells(drawn, is_missed=True)),
+        text(LEFT - 6, BARS - 12, str(most), "end"),
+        *numbers,
+        *names,
+    ]
+    words = f"Clients that {result['kind']} selects, round by round"
+    return svg("selections", right + 4, floor + FOOT, words, parts)
 
 
 def _cells(drawn: Iterable[tuple[int, int, bool]], *, is_missed: bool) -> str:
