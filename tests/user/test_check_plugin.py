@@ -90,6 +90,14 @@ def test_a_network_for_other_samples_than_the_usual_ones_is_told_how_to_name_the
     with pytest.raises(ScenarioError, match=r"\(3, 32, 32\), .* were tried: .* sample_form, or"):
         fleetsim.check_plugin(Digits)
 
+    class Series(Net):
+        def __init__(self, samples):
+            super().__init__()
+            _channels, _length = samples.input_shape
+
+    with pytest.raises(ScenarioError, match=r"unpack.* were tried: .* fleetsim validate SCENARIO"):
+        fleetsim.check_plugin(Series)
+
     class NamedDigits(Digits):
         sample_form = SampleForm((1, 8, 8), 10)
 

@@ -39,7 +39,6 @@ label, texts with a label at every position. The first is taken on which nothing
 
 _OF_THE_FORM = (" fails: ", "returns the shape")
 """Words of faults that samples of another form may not have."""
-_FORWARD = "its forward pass"
 
 
 class ModelPluginSettings(PluginSettings, UserModelKind):
@@ -192,7 +191,7 @@ class ModelPlugins(PluginKind):
             return
         # That it computed something says more than that it could not.
         first = next((fault for fault in faults if _OF_THE_FORM[0] not in str(fault)), faults[0])
-        if form is not None or _FORWARD not in str(first):
+        if form is not None:
             raise first
         shapes = ", ".join(str(samples.input_shape) for samples in FORMS)
         raise ScenarioError(
