@@ -135,7 +135,7 @@ USER_PAGES = [
 
 
 def test_a_page_begins_with_its_reader_and_what_it_is_for():
-    begin = re.compile(r"# .+\n\n?For [^\n]+ After this page you ")
+    begin = re.compile(r"# .+\n\n?For [^\n]+ After this (page|lesson) you ")
     faults = [page.name for page in USER_PAGES if not begin.match(page.read_text("utf-8"))]
 
     assert len(USER_PAGES) >= 40
