@@ -10,21 +10,9 @@ from fleetsim.errors import DataError
 from fleetsim.record.saved_run import Run
 from fleetsim.studies.costs import costs, ledgers
 from fleetsim.studies.run_store import RunStore, damage_of
-from fleetsim.studies.settings import Budgets
+from fleetsim.studies.settings import CELL, RUN_COLUMNS, Budgets
 from fleetsim.studies.study import Study
 
-_RUN_COLUMNS = {
-    "status": "object",
-    "folder": "object",
-    "reason": "object",
-    "rounds": "float64",
-    "virtual_s": "float64",
-    "energy_j": "float64",
-    "final_accuracy": "float64",
-    "platform": "object",
-    "version": "object",
-}
-_CELL = ("condition", "arm", "seed")
 _COLUMNS = {
     "costs": ("target", "metric", "cost", "is_reached"),
     "accuracies": ("measure", "accuracy"),
@@ -51,7 +39,7 @@ def tables_of(study: Study, store: RunStore) -> RunTables:
     rows: list[dict[str, Any]] = []
     parts: list[dict[str, pd.DataFrame]] = []
     for planned in study.runs:
-        cell: dict[str, Any] = {name: getattr(planned, name) for name in _CELL}
+        cell: dict[str, Any] = {name: getattr(planned, name) for name in CELL}
         reason = reasons.get(planned.key)
         state: dict[str, Any] = {"status": "failed" if reason else "missing", "reason": reason}
         try:
@@ -65,11 +53,11 @@ def tables_of(study: Study, store: RunStore) -> RunTables:
             state = {"status": "damaged", "reason": damage_of(fault)}
             state["folder"] = str(store.folder(planned))
         rows.append(cell | levels[planned.condition] | state)
-    columns = ["condition", *study.settings.vary, "arm", "seed", *_RUN_COLUMNS]
+    columns = ["condition", *study.settings.vary, "arm", "seed", *RUN_COLUMNS]
     return RunTables(
-        runs=pd.DataFrame(rows, columns=columns).astype(_RUN_COLUMNS),
+        runs=pd.DataFrame(rows, columns=columns).astype(RUN_COLUMNS),
         **{
-            name: _joined([part[name] for part in parts], [*_CELL, *of_table])
+            name: _joined([part[name] for part in parts], [*CELL, *of_table])
             for name, of_table in _COLUMNS.items()
         },
     )

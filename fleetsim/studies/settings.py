@@ -17,6 +17,19 @@ MOST_RUNS = 100_000
 
 EQUIVALENCE_MARGIN = 0.05
 """Relative difference below which costs count as equal, unless a study gives another."""
+CELL = ("condition", "arm", "seed")
+RUN_COLUMNS = {
+    "status": "object",
+    "folder": "object",
+    "reason": "object",
+    "rounds": "float64",
+    "virtual_s": "float64",
+    "energy_j": "float64",
+    "final_accuracy": "float64",
+    "platform": "object",
+    "version": "object",
+}
+"""Columns of the table of runs after those of `CELL` and of the varied keys, with their types."""
 WHOLE_RUN = "the whole run"
 """Label of the target of a study without targets, which every run reaches."""
 

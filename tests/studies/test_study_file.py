@@ -128,6 +128,14 @@ def line_of(folder, text):
         ({"arms": {"a, b": {}}}, "arms"),
         ({"arms": {"a": {}, "b": {}}}, "b and a are the same scenario"),
         ({"vary": {"server.cohort": [3, 3]}}, "has the level 3 twice"),
+        (
+            {"vary": {"seed": [3, 4]}},
+            "vary.seed = [3, 4]: is a column of every study's tables; seeds names them",
+        ),
+        (
+            {"vary": {"status": {"a": {}, "b": {}}}},
+            "is a column of every study's tables; name it otherwise",
+        ),
         ({"vary": {"checkpoint.every_rounds": [1, 2]}}, "are the same scenario"),
         ({"budgets": {}}, "names no budget"),
         ({"arms": {"a": {"server..cohort": 2}}}, "'server..cohort' is no key path"),
