@@ -7,6 +7,8 @@ other hosts, and search without a server.
 from pathlib import Path
 from typing import Any
 
+from pygments.lexers.special import TextLexer
+
 import fleetsim
 
 project = "fleetsim"
@@ -38,7 +40,8 @@ def with_short_navigation(app: Any, page: str, template: str, context: Any, doct
 
 
 def setup(app: Any) -> None:
-    """Declare keys as objects, which the search finds by name, and shorten the navigation."""
+    """Declare keys as objects for the search, plain blocks of CSV, and a short navigation."""
     for kind, words in KEYS.items():
         app.add_object_type(kind, kind, objname=words)
+    app.add_lexer("csv", TextLexer)
     app.connect("html-page-context", with_short_navigation, priority=100)
