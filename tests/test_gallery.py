@@ -134,7 +134,7 @@ def test_a_finding_is_made_of_the_numbers_of_its_line():
 
 def test_curves_have_a_point_for_each_stored_one_on_axes_with_units():
     by_time, by_energy = map(ET.fromstring, gallery_pages.curves(RUN))
-    left, right = gallery_pages.LEFT, gallery_pages.WIDTH - 12
+    left, right = gallery_pages.LEFT, gallery_pages.WIDTH - gallery_pages.RIGHT
     floor = gallery_pages.HEIGHT - gallery_pages.FOOT
     curve = next(one.attrib["d"] for one in by_time if one.get("class") == "curve")
     words = [one.text for one in by_energy.iter("text")]

@@ -35,7 +35,7 @@ HOW = {
     " as primary; else joules to the highest accuracy that most arms reached with all seeds."
     " How to read a verdict: [](/statistics.md).",
 }
-WIDTH, HEIGHT, LEFT, FOOT = 320, 210, 46, 40
+WIDTH, HEIGHT, LEFT, RIGHT, FOOT = 320, 210, 46, 20, 40
 """Units of a panel: width, height, and room for the numbers of its axes."""
 NAMES, ROW = 150, 20
 """Units of rows of arms: room for names, and height."""
@@ -43,7 +43,7 @@ NAMES, ROW = 150, 20
 
 def panel(x: list[float], y: list[float], x_title: str, y_title: str, words: str) -> str:
     """Return a curve over its axes."""
-    right, floor = WIDTH - 12, HEIGHT - FOOT
+    right, floor = WIDTH - RIGHT, HEIGHT - FOOT
     across, up = Axis.from_zero(max(x), LEFT, right), Axis.from_zero(max(y), floor, 10)
     points = " ".join(f"{across.at(a):g} {up.at(b):g}" for a, b in zip(x, y, strict=True))
     parts = [
