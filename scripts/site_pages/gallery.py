@@ -33,6 +33,7 @@ from fleetsim import bundled
 from fleetsim.contracts import Progress
 from fleetsim.errors import FleetsimError
 from fleetsim.progress import fraction_done
+from fleetsim.record import atomic_files
 from fleetsim.record.identity import content_sha256
 from fleetsim.schema import strict_yaml
 from fleetsim.settings import DEFAULTS_VERSION
@@ -310,7 +311,7 @@ def main() -> None:
             continue
         known = {**stored(), key: line}
         kept = (json.dumps(known[one], separators=(",", ":")) for one in cards() if one in known)
-        STORE.write_text("\n".join([*kept, ""]), encoding="utf-8")
+        atomic_files.write(STORE, "\n".join([*kept, ""]).encode(), hint="make docs/ writable")
         _say(f"  {line['cpu_s']:g} s of processor time" if "cpu_s" in line else "  stored")
 
 

@@ -26,6 +26,7 @@ if __name__ == "__main__":
 
 import fleetsim
 from benchmarks import probing
+from fleetsim.record import atomic_files
 from fleetsim.selectors import DEMANDS
 from scripts.site_pages.drawing import path, svg, text
 
@@ -150,7 +151,7 @@ def main() -> None:
         lines = (
             json.dumps(known[kind], separators=(",", ":")) for kind in DEMANDS if kind in known
         )
-        STORE.write_text("\n".join([*lines, ""]), encoding="utf-8")
+        atomic_files.write(STORE, "\n".join([*lines, ""]).encode(), hint="make docs/ writable")
 
 
 if __name__ == "__main__":
