@@ -131,7 +131,7 @@ def _log(power: PowerRequest, layout: Layout) -> PowerLog:
     if not power.idle or not power.train:
         raise ScenarioError(
             "device calibrate: --power needs --idle FROM:TO and --train FROM:TO, in seconds after"
-            " the first sample of the log"
+            " the first row of the log"
         )
     is_trace = power.log.suffix in TRACE_SUFFIXES
     if is_trace or is_rails(read_csv_header(power.log, layout)):
