@@ -14,7 +14,7 @@ from benchmarks.papers.fedgcs_experiments import FEDGCS
 from benchmarks.papers.measures import SLOT_ROUNDS
 
 _GPFL_ARMS = (RANDOM, "power-of-choice", "fedcor", "gpfl")
-_FINALS_2SPC = (".600", ".586", ".685", ".778")
+_FINALS_2SPC = ("0.600", "0.586", "0.685", "0.778")
 """Final accuracies of `_GPFL_ARMS` with two classes per client, table II."""
 _GOAL = "goal-directed-mnist"
 _SLOTS = ("slots_to_75", "slots_to_78", "slots_to_82", "slots_to_85")
@@ -95,8 +95,8 @@ EXPERIMENTS = (
         },
     ),
     _gpfl("2spc", "2 classes", _FINALS_2SPC),
-    _gpfl("1spc", "1 class", (".502", ".480", ".571", ".770")),
-    _gpfl("dir", "Dirichlet", (".545", ".583", ".636", ".737")),
+    _gpfl("1spc", "1 class", ("0.502", "0.480", "0.571", "0.770")),
+    _gpfl("dir", "Dirichlet", ("0.545", "0.583", "0.636", "0.737")),
     Experiment(
         name="gpfl-fashion-mnist-2spc-dropout",
         label="GPFL, 2 classes, dropout",

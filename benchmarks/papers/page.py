@@ -49,10 +49,12 @@ def fill(pages: Mapping[Path, str], name: str, text: str) -> tuple[Path, str]:
     >>> page, text = fill({Path("p.md"): "a\n<!-- begin x -->\nold\n<!-- end x -->\nb"}, "x", "new")
     >>> text.splitlines()
     ['a', '<!-- begin x -->', 'new', '<!-- end x -->', 'b']
+    >>> fill({Path("p.md"): "<!-- begin x -->\n<!-- end x -->\nb"}, "x", "new")[1].splitlines()
+    ['<!-- begin x -->', 'new', '<!-- end x -->', 'b']
     """
-    begin, end = f"<!-- begin {name} -->\n", f"\n<!-- end {name} -->"
+    begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
     places = [page for page, whole in pages.items() for _ in range(whole.count(begin))]
-    if len(places) != 1 or pages[places[0]].count(end) != 1:
-        raise ValueError(f"one page must have {begin.strip()} and {end.strip()}, once")
-    before, _, rest = pages[places[0]].partition(begin)
-    return places[0], f"{before}{begin}{text}{end}{rest.partition(end)[2]}"
+    before, _, rest = pages[places[0]].partition(begin) if len(places) == 1 else ("", "", "")
+    if rest.count(end) != 1:
+        raise ValueError(f"one page must have {begin} and after it {end}, once")
+    return places[0], f"{before}{begin}\n{text}\n{end}{rest.partition(end)[2]}"

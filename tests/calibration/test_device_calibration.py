@@ -158,9 +158,7 @@ def test_zeros_are_named_and_windows_count_from_the_first_row(tmp_path):
     path.write_text("time_s,power_W\n" + "".join(f"{s},{'2' * (s > 9)}\n" for s in range(40)))
     log = read_power_csv(path, PowerColumns())
     assert log.mean_w([(10.0, 20.0)]).mean_w == 2.0
-    with pytest.raises(
-        DataError, match=r"window 0:20 .* samples are of 10 to 40 s"
-    ):
+    with pytest.raises(DataError, match=r"window 0:20 .* samples are of 10 to 40 s"):
         log.mean_w([(0.0, 20.0)])
 
 
