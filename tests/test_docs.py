@@ -60,9 +60,9 @@ def test_a_selector_without_a_page_gets_one_with_rule_keys_and_source(docs, tmp_
 
 
 def test_a_row_that_lacks_cells_by_hand_is_refused_with_its_place(docs):
-    page = MARK.format("commands") + "| command | options | does |\n|---|---|---|\n"
+    page = MARK.format("latest") + "| key | definition |\n|---|---|\n"
 
-    with pytest.raises(SystemExit, match=r"page.md: .*'commands' needs .*fleetsim run.* with does"):
+    with pytest.raises(SystemExit, match=r"page.md: .*'latest' needs .*`run`.* with definition"):
         docs.with_tables(page, "page.md")
 
 
