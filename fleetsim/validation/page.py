@@ -56,7 +56,7 @@ class Page:
 
     title: str
     subject: str
-    """What its reader knows after it: the end of a sentence."""
+    """Knowledge that it gives, as the end of a sentence."""
     sections: tuple[str, ...]
     """Keys of `SECTION_MAKERS`."""
 
