@@ -131,7 +131,7 @@ def _log(power: PowerRequest, layout: Layout) -> PowerLog:
     if not power.idle or not power.train:
         raise ScenarioError(
             "device calibrate: --power needs --idle FROM:TO and --train FROM:TO, in seconds after"
-            " the first sample of the log"
+            " the first row of the log"
         )
     is_trace = power.log.suffix in TRACE_SUFFIXES
     if is_trace or is_rails(read_csv_header(power.log, layout)):
@@ -235,6 +235,12 @@ def _power_lines(idle: MeanPower, train: MeanPower) -> list[str]:
         f" {at_rest} samples)",
         f"training {train.mean_w - idle.mean_w:.4g} W above idle +- {_both(idle, train):.2g}"
         f" ({train.lasts_s:g} s, {at_work} samples)",
+        *(
+            f"{name}: {power.num_zero} of {sum(power.num_samples)} samples are exactly 0 W, which"
+            " no device that runs draws; leave fields empty where nothing was measured"
+            for name, power in (("idle", idle), ("training", train))
+            if power.num_zero
+        ),
     ]
 
 

@@ -57,7 +57,7 @@ class PowerLog:
 
     name: str
     at_s: FloatArray
-    """Seconds after the first sample, ascending [S]."""
+    """Seconds after the first row of the log, ascending [S]."""
     power_w: FloatArray
     """[S]"""
     end_s: float
@@ -69,16 +69,18 @@ class PowerLog:
     """True for power between two counts of energy: a long step is exact but at a window's ends."""
 
     def mean_w(self, windows: Sequence[_Window]) -> MeanPower:
-        """Return the mean power over windows of seconds after the first sample."""
-        nums = []
+        """Return the mean power over windows of seconds after the first row."""
+        nums, num_zero = [], 0
         for begin, end in windows:
-            if not 0.0 <= begin < end <= self.end_s:
+            if not self.at_s[0] <= begin < end <= self.end_s:
                 raise DataError(
-                    f"{self.name}: the window {begin:g}:{end:g} s is not inside the log, which"
-                    f" lasts {self.end_s:g} s; give seconds after its first sample"
+                    f"{self.name}: the window {begin:g}:{end:g} s is not inside the log, whose"
+                    f" samples are of {self.at_s[0]:g} to {self.end_s:g} s; give seconds after its"
+                    " first row"
                 )
             first, stop = np.searchsorted(self.at_s, (begin, end)).tolist()
             nums.append(stop - first)
+            num_zero += int(np.count_nonzero(self.power_w[first:stop] == 0.0))
             self._require_samples(begin, end, nums[-1])
         lasts_s = sum(end - begin for begin, end in windows)
         energy_j = sum(self._energy_j(begin, end) for begin, end in windows)
@@ -88,7 +90,7 @@ class PowerLog:
             for low, high in pairwise(np.linspace(begin, end, _NUM_BLOCKS + 1).tolist())
         ]
         error_w = float(np.std(blocks, ddof=1) / math.sqrt(len(blocks)))
-        return MeanPower(energy_j / lasts_s, error_w, lasts_s, tuple(nums))
+        return MeanPower(energy_j / lasts_s, error_w, lasts_s, tuple(nums), num_zero)
 
     def _require_samples(self, begin: float, end: float, num: int) -> None:
         """Refuse a window without samples, or with a gap between two."""
@@ -126,6 +128,8 @@ class MeanPower:
     lasts_s: float
     num_samples: tuple[int, ...]
     """Of each window."""
+    num_zero: int
+    """Samples of exactly 0 W, which a device that runs does not draw."""
 
 
 def read_power_csv(path: Path, columns: PowerColumns, layout: Layout = SEEN) -> PowerLog:
@@ -136,7 +140,12 @@ def read_power_csv(path: Path, columns: PowerColumns, layout: Layout = SEEN) -> 
     left_out = counted(table.num_rows - kept.size, "left out without a time or a power")
     notes = [f"{table.num_rows} rows read", *table.notes, *left_out]
     return power_log(
-        str(path), at_s[kept], power_w[kept], notes, lambda row: table.place(int(kept[row]))
+        str(path),
+        at_s[kept],
+        power_w[kept],
+        notes,
+        lambda row: table.place(int(kept[row])),
+        start_s=float(np.min(at_s, initial=math.inf, where=~np.isnan(at_s))),
     )
 
 
@@ -146,11 +155,13 @@ def power_log(
     power_w: FloatArray,
     notes: Sequence[str],
     place: Callable[[int], str] | None = None,
+    *,
+    start_s: float,
 ) -> PowerLog:
     """Return the log of samples in any order, with what was joined added to its notes.
 
     `at_s` are moments on any clock [R], `power_w` the power from each on [R]; `place` gives file
-    and row of each.
+    and row of each. `start_s` is the first moment of the log, with a sample or without.
     """
     num_unordered = int(np.count_nonzero(np.diff(at_s) < 0.0))
     moments, first, which = np.unique(at_s, return_index=True, return_inverse=True)
@@ -163,7 +174,7 @@ def power_log(
         *counted(num_unordered, "earlier than the row above; sorted"),
         *counted(joined, "of the same moment as another; joined to their mean"),
     )
-    since_s = moments - moments[0]
+    since_s = moments - start_s
     end_s = float(since_s[-1] + np.median(np.diff(moments)))
     place_of = None if place is None else lambda sample: place(int(first[sample]))
     return PowerLog(name, since_s, mean_w, end_s, lines, place_of)

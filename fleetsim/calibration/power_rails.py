@@ -74,7 +74,7 @@ def read_rails(path: Path, rails: Sequence[str], layout: Layout = SEEN) -> Power
     total_j = sum(np.interp(moments, at_s, energy_j) for at_s, energy_j in steps.values())
     power_w = np.diff(np.asarray(total_j)) / np.diff(moments)
     notes.insert(0, f"{sum(map(len, chosen.values()))} counts of {len(chosen)} rails read")
-    log = power_log(str(path), moments[:-1], power_w, notes)
+    log = power_log(str(path), moments[:-1], power_w, notes, start_s=begin)
     return replace(log, end_s=float(moments[-1] - moments[0]), is_counter=True)
 
 

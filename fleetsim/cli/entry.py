@@ -35,6 +35,7 @@ _OUTPUT_FAULTS = (errno.ENOSPC, errno.EPIPE, errno.EIO, errno.EDQUOT, errno.EFBI
 
 def main() -> None:
     """Run the `fleetsim` command."""
+    _order_sets_alike()
     try:
         with printing_to_stderr():
             code = app(standalone_mode=False, prog_name="fleetsim")
@@ -79,6 +80,22 @@ def main() -> None:
             say(f"error: unexpected {message}; this is a bug of fleetsim, {_report_with(fault)}")
         sys.exit(1)
     sys.exit(code)
+
+
+def _order_sets_alike() -> None:
+    """Start a command that runs code of the user's own again, with a fixed seed of Python's hashes.
+
+    Python orders sets of text by a seed that it draws at its start unless `PYTHONHASHSEED` states
+    it. A plug-in that numbers the texts of a set would give other data in every process.
+    """
+    words = sys.argv[1:]
+    runs_user_code = "flower" in words[:1] or any(word.startswith("--plugin") for word in words)
+    runs_user_code |= words[:2] == ["plugin", "check"]
+    # Otherwise another program calls this function.
+    is_whole_process = sys.orig_argv[len(sys.orig_argv) - len(words) :] == words
+    if runs_user_code and is_whole_process and "PYTHONHASHSEED" not in os.environ:
+        again = [sys.executable, *sys.orig_argv[1:]]
+        os.execve(sys.executable, again, {**os.environ, "PYTHONHASHSEED": "0"})
 
 
 def _report_with(fault: Exception) -> str:

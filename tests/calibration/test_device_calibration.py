@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fleetsim.calibration.device_calibration import PowerRequest, calibrate
-from fleetsim.calibration.power_log import PowerColumns, PowerLog
+from fleetsim.calibration.power_log import PowerColumns, PowerLog, read_power_csv
 from fleetsim.calibration.power_rails import read_rails
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.fleet.devices.profile import load_device
@@ -139,8 +139,29 @@ def test_a_window_is_integrated_at_the_changes_of_power(tmp_path):
     # From 0.5 to 4.5: 0.5 s at 2 W, 3 s at 5 W, 0.5 s at 1 W.
     assert log.mean_w([(0.5, 4.5)]).mean_w == pytest.approx(16.5 / 4)
     assert log.mean_w([(0.0, 1.0), (3.0, 5.0)]).mean_w == pytest.approx((2 + 5 + 1) / 3)
-    with pytest.raises(DataError, match="window 5:7 s is not inside the log, which lasts 6 s"):
+    with pytest.raises(DataError, match=r"window 5:7 s is not inside .* samples are of 0 to 6 s"):
         log.mean_w([(5.0, 7.0)])
+
+
+def test_zeros_are_named_and_windows_count_from_the_first_row(tmp_path):
+    """Ten samples of 0 W, then 2 W: a mean of 1 W over 0:20; without the zeros, 10:20 alone."""
+    path = tmp_path / "log.csv"
+    path.write_text("time_s,power_W\n" + "".join(f"{s},{2 * (s > 9)}\n" for s in range(40)))
+    power = request(path, idle=[(0.0, 20.0)], train=[(20.0, 40.0)])
+    lines = calibrated(tmp_path, power=power)
+
+    assert "idle 1 W" in "".join(lines)
+    zeros = [line for line in lines if "exactly 0 W" in line]
+    assert len(zeros) == 1
+    assert zeros[0].startswith("idle: 10 of 20 samples")
+
+    path.write_text("time_s,power_W\n" + "".join(f"{s},{'2' * (s > 9)}\n" for s in range(40)))
+    log = read_power_csv(path, PowerColumns())
+    assert log.mean_w([(10.0, 20.0)]).mean_w == 2.0
+    with pytest.raises(
+        DataError, match=r"window 0:20 .* samples are of 10 to 40 s"
+    ):
+        log.mean_w([(0.0, 20.0)])
 
 
 RAILS = {

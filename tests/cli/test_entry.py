@@ -157,3 +157,28 @@ def test_a_program_imports_no_more_than_it_needs(program, tmp_path):
     done = subprocess.run(words, capture_output=True, text=True, check=True, cwd=tmp_path)
 
     assert done.stdout == "\n" * f"{BEGIN}{program}".count("\nimported(")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("given", "is_fixed"), [({}, True), ({"PYTHONHASHSEED": "7"}, False)])
+def test_plugins_find_sets_of_text_in_the_same_order_in_every_process(given, is_fixed, tmp_path):
+    """Twenty texts in two processes have the same order by chance once in 20!."""
+    lines = [
+        "import sys",
+        "import numpy as np",
+        "print(sys.flags.hash_randomization, {str(n) for n in range(20)}, file=sys.stderr)",
+        "def split(labels, num_clients, generator):",
+        "    return np.array_split(np.arange(len(labels)), num_clients)",
+        "",
+    ]
+    (tmp_path / "texts.py").write_text("\n".join(lines))
+    rest = {name: value for name, value in os.environ.items() if name != "PYTHONHASHSEED"}
+    words = [sys.executable, "-m", "fleetsim", "plugin", "check", "texts:split"]
+    shown = [
+        subprocess.run(
+            words, capture_output=True, text=True, check=True, cwd=tmp_path, env={**rest, **given}
+        ).stderr
+        for _ in range(2)
+    ]
+    assert shown[0] == shown[1]
+    assert shown[0].startswith("0 " if is_fixed else "1 ")
