@@ -24,7 +24,7 @@ record) -> runs/<id>/ -> report. See docs/architecture.md.
 - `calibration`: Calibration of a device: a device file from timed training runs and a power log.
 - `selector_training`: Training of selectors before they are used, and what it costs.
 - `studies`: Studies: arms compared in conditions over seeds, from one file to a table of verdicts.
-- `validation`: Page that sets the models of scenarios beside measurements, theory and counts.
+- `validation`: Pages that set the models of scenarios beside measurements, theory and counts.
 - `catalogue`: Names that scenarios and commands may use, as tables for `fleetsim list`.
 - `progress`: Progress of a run.
 - `schema`: Strict YAML, overrides, and messages about faults in a file.

@@ -141,9 +141,33 @@ def default_text(field: Any) -> str:
     """Return the default of a field as a scenario writes it."""
     if field.is_required():
         return "required"
-    if isinstance(field.default, Settings):
-        return f"`{{{', '.join(f'{key}: {value}' for key, value in field.default)}}}`"
-    return f"`{field.default if isinstance(field.default, str) else json.dumps(field.default)}`"
+    default = field.get_default(call_default_factory=True)
+    if isinstance(default, Settings):
+        return f"`{{{', '.join(f'{key}: {value}' for key, value in default)}}}`"
+    if default in ("", {}, []):
+        return "none"
+    return f"`{default if isinstance(default, str) else json.dumps(default)}`"
+
+
+def definition(settings: type[Settings], name: str) -> str:
+    """Return the docstring of a key with its words, and those of the keys of records in it."""
+    annotation = settings.model_fields[name].annotation
+    text = " ".join((description(settings, name) or "").split())
+    if words := ", ".join(f"`{word}`" for word in options(annotation)):
+        text = f"{text.removesuffix('.')} ({words}).".lstrip()
+    inner = [
+        f"`{key}`: {definition(record, key).removesuffix('.')}"
+        for record in records(annotation)
+        for key in record.model_fields
+    ]
+    return f"{text} {'; '.join(inner)}." if inner else text
+
+
+def records(annotation: Any) -> list[type[Settings]]:
+    """Return the classes of settings in an annotation."""
+    if isinstance(annotation, type) and issubclass(annotation, Settings):
+        return [annotation]
+    return [record for part in get_args(annotation) for record in records(part)]
 
 
 def options(annotation: Any) -> list[str]:

@@ -188,15 +188,15 @@ def check_plugin(plugin: str, *, set_: list[str] | None = None) -> None:
 def validate_world(*, out: Path = Path("validation")) -> None:
     """Compare the models with measurements and theory; half a minute.
 
-    Writes validation.md and figures: device times, memory, heat, fading, queues and traces, with
-    errors and sources. Published traces are checked if they are below $FLEETSIM_DATA.
+    Writes validation.md with all verdicts, and pages on devices, memory, radios, transfers and
+    traces, with errors and sources. Published traces are checked if they are below $FLEETSIM_DATA.
     """
     from fleetsim.progress import bar
     from fleetsim.validation.page import SECTION_MAKERS, write
 
-    sections = []
+    sections = {}
     with bar("", console, total=len(SECTION_MAKERS)) as update:
         for number, (name, make) in enumerate(SECTION_MAKERS.items()):
             update(number, name)
-            sections.append(make())
+            sections[name] = make()
     output(write(sections, paths.local(out)))

@@ -95,13 +95,13 @@ class StudySettings(Settings):
     scenario: str
     """Scenario of all runs: a path, also from the study's folder, or a bundled name."""
     train: bool = True
-    """False: no training; times and joules alone, without targets."""
+    """False: seconds and joules alone, without targets; selectors that need losses are refused."""
     overrides: Overrides = Field(default_factory=dict)
     """Overrides of the scenario for all runs."""
     arms: Annotated[
         dict[Name, Overrides], Field(min_length=1, max_length=1000, json_schema_extra=_OTHER_NAMES)
     ]
-    """Arms that are compared, with the overrides of each."""
+    """Arms that are compared, with the overrides of each; `{}` is the scenario as it is."""
     baseline: Name | None = None
     """Arm with which the others are compared; null: the first."""
     vary: dict[
@@ -114,7 +114,8 @@ class StudySettings(Settings):
     seeds: Annotated[list[Seed], Distinct(), Field(min_length=1, max_length=_MOST_SEEDS)]
     """Seeds; arms meet the same fleet, channels and people with the same seed."""
     targets: list[PositiveFraction | Target] = Field(default_factory=list)
-    """Accuracies whose costs are compared; empty: the whole runs are."""
+    """Accuracies whose costs are compared, with `smooth_rounds` of the mean of so many evaluated
+    rounds; none: the whole runs are."""
     primary: PrimaryOutcome | None = None
     """Outcome chosen before the runs; null: all outcomes of the last target stand side by side."""
     baseline_level: Any = None
@@ -123,7 +124,8 @@ class StudySettings(Settings):
     equivalence_margin: Annotated[float, Field(ge=1e-4, le=1.0)] = EQUIVALENCE_MARGIN
     """Relative difference below which costs count as equal, such as 0.05."""
     budgets: Budgets | None = None
-    """Budgets within which accuracies are compared."""
+    """Budgets within which accuracies are compared; beyond them a run counts as ended, at their
+    cost, without the target."""
     prices: str | None = None
     """File of prices, or a bundled name: adds costs in dollars and grams of CO2e."""
     different_worlds: bool = False

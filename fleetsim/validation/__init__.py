@@ -1,10 +1,10 @@
-"""Page that sets the models of scenarios beside measurements, theory and counts.
+"""Pages that set the models of scenarios beside measurements, theory and counts.
 
-`fleetsim world validate` writes it. Nothing here models anything: every figure comes from
+`fleetsim world validate` writes them. Nothing here models anything: every figure comes from
 `load_device` and the code of fleet/ and engine/ that a run uses. It is set beside a published
 measurement (`measurements`), a closed form, or a count in a trace.
 
-- `page`: Page of all sections, within a frame that lists what is not validated.
+- `page`: Pages of sections by subject, and one with all verdicts that lists what is not validated.
 - `tables`: Checks, estimates and sections, whose words are templates of Markdown in `sections/`.
 - `measurements`: Published measurements that fleetsim carries.
 - `board_training`: Boards that train in PyTorch on their CPU.

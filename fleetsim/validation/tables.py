@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -140,6 +141,15 @@ def number(value: float, digits: int = 3) -> str:
     return f"{value:.{max(0, digits - 1 - magnitude)}f}"
 
 
+def anchor(title: str) -> str:
+    """Return the anchor of a heading, as GitHub and the site make it.
+
+    >>> anchor("Phones: a lower clock")
+    'phones-a-lower-clock'
+    """
+    return re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
+
+
 def percent(share: float, *, signed: bool = True) -> str:
     """Return a share in percent, to a tenth below a hundred.
 
@@ -165,6 +175,7 @@ _TEMPLATES.filters |= {
     "percent": lambda share: percent(share, signed=False),
     "ms": lambda seconds: number(seconds * MS_PER_S),
     "zip": lambda *columns: zip(*columns, strict=True),
+    "anchor": anchor,
     "errors": errors_text,
     "mean_error": lambda checks: mean_and_worst(checks)[0],
     "worst_error": lambda checks: mean_and_worst(checks)[1],
@@ -175,6 +186,7 @@ def filled(name: str, **values: object) -> str:
     """Return the text of a template of `sections/` with these values.
 
     Filters write numbers: `number`, `numbers`, `ms` of seconds, `percent` without a sign and
-    `change` with one, and sum up checks: `errors`, `mean_error`, `worst_error`. `zip` is Python's.
+    `change` with one, and sum up checks: `errors`, `mean_error`, `worst_error`. `anchor` is that of
+    a heading, `zip` is Python's.
     """
     return _TEMPLATES.get_template(f"{name}.md.j2").render(values)

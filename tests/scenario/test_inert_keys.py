@@ -29,6 +29,16 @@ ON_PAPER = (
 MEMORY = "fleet.memory={kind: share, free_fraction: [0.5, 0.9]}"
 SELECTOR = "server.selector={kind: %s}"
 VALIDATED = "evaluate.validation_fraction=0.1"
+FEDGCS = "fedgcs, weights: fedgcs-quick"
+OF_QUICKSTART = (
+    VALIDATED,
+    "task.partition={kind: dirichlet, alpha: 0.5, min_samples: 5}",
+    "fleet={seed: 1, size: 50, channel: {kind: fading}, "
+    "usage: {trace: people-week, starts_at_s: 68400}, "
+    "devices: {pixel-6: 0.25, oneplus-10-pro: 0.15, redmi-note-10: 0.2, realme-q3s: 0.1, "
+    "jetson-nano-cpu: 0.15, t2.small: 0.15}}",
+)
+"""Clients of the bundled weights of FedGCS."""
 
 
 @dataclass(frozen=True)
@@ -162,7 +172,13 @@ EXAMPLES = {
         "observed_fit_steps=2"),
     **selector("FedGCSSettings", "fedgcs", "surrogate_sets=5", VALIDATED),
     **selector("FedGCSSettings", "fedgcs, records: surrogate",
-        "performance=rise; max_records=9; exploration_fraction=1.0"),
+        "performance=rise; max_records=9"),
+    **selector("FedGCSSettings", f"{FEDGCS}, learning: false",
+        "exploration_fraction=1.0; refit_rounds=1; refit_epochs=1; patience=1; "
+        "held_out_fraction=0.5; batch_size=2; learning_rate=0.1; alpha=0.5; sequence_loss=mean; "
+        "shuffles=0", *OF_QUICKSTART),
+    **selector("FedGCSSettings", f"{FEDGCS}, refit_rounds: 1, refit_epochs: 1",
+        "warm_up_rounds=1; embedding=4; hidden=4; evaluator=4; start=pooled", *OF_QUICKSTART),
     **selector("FedMarlSettings", "fedmarl", "accuracy_weight=2; latency_weight=2; "
         "traffic_weight=2; discount=0.5; exploration=0.5; exploration_end=0.5; "
         "exploration_decay_rounds=2; "

@@ -42,7 +42,7 @@ KEYED = [row for row in rows() if re.fullmatch(r"`[\w-]+\.\w+`", row[2]) and "ta
 
 
 @pytest.mark.parametrize("row", KEYED, ids=lambda row: row[2].strip("`"))
-def test_a_reading_is_a_setting_with_this_default_and_these_options(row):
+def test_a_reading_is_a_setting_with_this_default_and_among_these_options(row):
     kind, key = row[2].strip("`").split(".")
     field = SETTINGS[kind].model_fields[key]
     default = field.default if isinstance(field.default, str) else json.dumps(field.default)
@@ -51,12 +51,12 @@ def test_a_reading_is_a_setting_with_this_default_and_these_options(row):
 
     assert named[0] == default
     if options:
-        assert {default, *re.findall(r"`(\w+)`", row[4])} == options
+        assert set(named) <= options
 
 
 def test_every_named_reading_of_these_papers_has_its_row():
     assert len(KEYED) > 20
-    assert all(len(row) == 5 for row in rows())
+    assert all(len(row) == 4 for row in rows())
     listed = {tuple(row[2].strip("`").split(".")) for row in KEYED}
     # Not readings of a paper: who computes and how, and the order of equals.
     not_of_papers = {"kind", "ties", "divergence_at"}

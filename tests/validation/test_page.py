@@ -1,4 +1,4 @@
-"""The page of validation: sections against sums by hand, and that the command writes it."""
+"""Pages of validation: sections against sums by hand, and that the command writes them."""
 
 import csv
 import gzip
@@ -155,16 +155,22 @@ def test_the_densities_integrate_to_one_and_their_distribution_functions_agree(l
         assert float(law.cdf(np.array([gain]))[0]) == pytest.approx(by_integral, rel=1e-6)
 
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "validation.md"
-NUMBER = re.compile(r"(?<![A-Za-z0-9@._/-])[+-]?\d+(?:\.\d+)?(?:e-\d+)?")
-NEEDS_DATA = "published traces"
-FAST = {"boards", "the energy of FedGCS", "boards in PyTorch", "credits and heat"}
-
-
 def split(text: str) -> dict[str, str]:
     """Parts of a page by their titles."""
     parts = re.split(r"^## (.*)\n", text, flags=re.MULTILINE)
     return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+SECTIONS = {
+    title: text
+    for path in (DOCS / page.FOLDER).glob("*.md")
+    for title, text in split(path.read_text(encoding="utf-8")).items()
+}
+"""Committed sections by their titles."""
+NUMBER = re.compile(r"(?<![A-Za-z0-9@._/-])[+-]?\d+(?:\.\d+)?(?:e-\d+)?")
+NEEDS_DATA = "published traces"
+FAST = {"boards", "the energy of FedGCS", "boards in PyTorch", "credits and heat"}
 
 
 def last_digit(text: str) -> float:
@@ -186,8 +192,17 @@ def section_of(name: str) -> Section:
     return page.SECTION_MAKERS[name]()
 
 
-def verdicts(section: Section) -> str:
-    return page.render([section]).split("## Summary\n\n")[1].split("\n\n")[0]
+def summary(text: str) -> list[str]:
+    """Rows of the table of verdicts."""
+    return split(text)["Summary"].strip().splitlines()[2:]
+
+
+def test_every_section_is_on_one_page_and_every_page_is_written():
+    names = [name for one in page.PAGES.values() for name in one.sections]
+
+    assert sorted(names) == sorted(page.SECTION_MAKERS)
+    assert {path.stem for path in (DOCS / page.FOLDER).glob("*.md")} == page.PAGES.keys()
+    assert len(SECTIONS) == len(names)
 
 
 @pytest.mark.parametrize(
@@ -202,26 +217,30 @@ def test_a_section_and_its_summary_are_what_the_command_makes(name, request, mon
         real_trace = request.getfixturevalue("real_trace")
         home = {real_trace(trace).parents[1] for trace in people.PUBLISHED}
         monkeypatch.setenv("FLEETSIM_DATA", str(home.pop()))
-    section, committed = section_of(name), split(PAGE.read_text(encoding="utf-8"))
+    section = section_of(name)
 
-    assert_same(section.text.strip(), committed[section.title].strip())
-    lines = committed["Summary"].strip().splitlines()
-    for line in verdicts(section).splitlines()[2:]:
-        named = [other for other in lines if other.split("|")[1] == line.split("|")[1]]
+    assert_same(section.text.strip(), SECTIONS[section.title].strip())
+    lines = summary((DOCS / "validation.md").read_text(encoding="utf-8"))
+    for line in summary(page.verdicts({name: section})):
+        named = [other for other in lines if other.split("|")[1:3] == line.split("|")[1:3]]
         assert len(named) == 1
         assert_same(line, named[0])
 
 
 def test_a_command_writes_the_page_and_the_committed_figure(tmp_path):
-    sections = [section_of("credits and heat")]
+    sections = {"credits and heat": section_of("credits and heat")}
     written = page.write(sections, tmp_path)
     names = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.*")}
+    with_section = tmp_path / "validation" / "memory-and-heat.md"
 
-    assert names == {"validation.md", "validation/t2-credits.svg"}
-    assert written.read_text(encoding="utf-8") == page.render(sections)
+    assert names == {
+        *("validation.md", "validation/memory-and-heat.md", "validation/t2-credits.svg")
+    }
+    assert written.read_text(encoding="utf-8") == page.verdicts(sections)
+    assert with_section.read_text(encoding="utf-8") == page.render("memory-and-heat", sections)
     drawn, committed = (
         (folder / "validation" / "t2-credits.svg").read_text(encoding="utf-8")
-        for folder in (tmp_path, PAGE.parent)
+        for folder in (tmp_path, DOCS)
     )
     version = re.compile(r"Matplotlib v\S+,")
     if version.findall(drawn) != version.findall(committed):

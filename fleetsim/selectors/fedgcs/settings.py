@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from fleetsim.schema.key_conditions import beside, by_key
+from fleetsim.schema.key_conditions import ActsIf, beside, by_key
 from fleetsim.schema.ranges import DurationS, EnergyJ, Gain, NetworkRate, Rounds, Severity, Weight
 from fleetsim.selectors.configured_selector import SelectorKind
 from fleetsim.selectors.demands import Demand, Demands
@@ -15,6 +15,11 @@ from fleetsim.selectors.demands import Demand, Demands
 Width = Annotated[int, Field(ge=1, le=4096)]
 Count = Annotated[int, Field(ge=1, le=10_000)]
 _COLLECTS = beside("records", "rounds")
+_LEARNS = beside("learning", True)
+_WITHOUT_WEIGHTS = ActsIf(
+    lambda it, _: it.weights is None, "weights are given", "leave weights out"
+)
+"""The networks of a weight file keep their form, and there is no first fit."""
 
 
 class FedGCSSettings(SelectorKind):
@@ -22,9 +27,19 @@ class FedGCSSettings(SelectorKind):
 
     acts_if = by_key(
         performance=_COLLECTS,
-        exploration_fraction=_COLLECTS,
-        max_records=_COLLECTS,
-        surrogate_sets=beside("records", "surrogate"),
+        exploration_fraction=(_LEARNS, _COLLECTS),
+        max_records=(_LEARNS, _COLLECTS),
+        surrogate_sets=(_LEARNS, beside("records", "surrogate")),
+        **dict.fromkeys(
+            (
+                *("refit_rounds", "refit_epochs", "patience", "held_out_fraction", "batch_size"),
+                *("learning_rate", "alpha", "sequence_loss", "shuffles"),
+            ),
+            _LEARNS,
+        ),
+        **dict.fromkeys(
+            ("warm_up_rounds", "embedding", "hidden", "evaluator", "start"), _WITHOUT_WEIGHTS
+        ),
     )
 
     demands: ClassVar[Demands] = {
@@ -67,7 +82,7 @@ class FedGCSSettings(SelectorKind):
     budget_j: EnergyJ | None = Field(default=None, examples=[100.0])
     """Budget E of a round; null: the median of the records."""
     warm_up_rounds: Rounds = Field(default=10, examples=[3])
-    """Rounds of random selections before the first fit, without a weight file."""
+    """Rounds of random selections before the first fit."""
     refit_rounds: Rounds = Field(default=10, examples=[2])
     """Rounds from one fit to the next."""
     exploration_fraction: Severity = Field(default=0.1, examples=[0.0])

@@ -13,7 +13,7 @@ var Scorer = {
     [/^(how-to|learn)\//, 4],
     [/^glossary$/, 3],
     [/^(studies-on-clusters|flower|trackers)$/, 4],
-    [/^(decisions|develop|evidence)\/|^(architecture|validation|papers|benchmarks)$/, -20],
+    [/^(decisions|develop|evidence|validation)\/|^(architecture|validation|papers|benchmarks)$/, -20],
   ],
   score: ([place, , , , score]) =>
     Scorer.places.reduce((sum, [part, more]) => sum + (part.test(place) ? more : 0), score),
