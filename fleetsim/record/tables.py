@@ -222,12 +222,29 @@ def _row_groups(parts: Parts) -> Iterator[pa.Table]:
     for part in parts:
         pending.append(part)
         num_rows += part.num_rows
+        del part
         while num_rows > _ROWS_PER_GROUP:
             rows = pa.concat_tables(pending)
-            yield rows.slice(0, _ROWS_PER_GROUP).combine_chunks()
-            pending = [rows.slice(_ROWS_PER_GROUP)]
+            pending = [rows.slice(0, _ROWS_PER_GROUP)]
+            rest = rows.slice(_ROWS_PER_GROUP).combine_chunks()
+            del rows
+            yield _joined(pending)
+            pending = [rest]
             num_rows -= _ROWS_PER_GROUP
-    yield pa.concat_tables(pending).combine_chunks()
+            pa.default_memory_pool().release_unused()
+    yield _joined(pending)
+
+
+def _joined(parts: list[pa.Table]) -> pa.Table:
+    """Return parts in one piece, and clear them: only one column is in memory twice at a time."""
+    schema = parts[0].schema
+    columns = [[chunk for part in parts for chunk in part[name].chunks] for name in schema.names]
+    parts.clear()
+    joined: list[pa.Array] = []
+    for number, field in enumerate(schema):
+        joined.append(pa.chunked_array(columns[number], field.type).combine_chunks())
+        columns[number] = []
+    return pa.table(joined, schema=schema)
 
 
 def read(path: Path, name: TableName, *, hint: str) -> pa.Table:
