@@ -4,6 +4,7 @@ from pathlib import Path
 
 from fleetsim.cli.scenario_options import FigureFormat
 from fleetsim.cli.terminal import errors, note, output, output_json
+from fleetsim.host.collection import paused
 
 
 def report(
@@ -18,9 +19,10 @@ def report(
 ) -> None:
     """Write report.html into run folders, and the figures into their figures/ if asked."""
     del quiet  # there is neither progress nor a note, and stdout has the pages alone
-    from fleetsim.record.prices import load
-    from fleetsim.record.saved_run import open_run
-    from fleetsim.report.pages import run_page
+    with paused():
+        from fleetsim.record.prices import load
+        from fleetsim.record.saved_run import open_run
+        from fleetsim.report.pages import run_page
 
     priced = None if prices is None else load(prices, named_by="--prices")
     opened = [open_run(folder) for folder in runs]
@@ -54,10 +56,11 @@ def compare(
     quiet: bool = False,
 ) -> None:
     """Overlay runs and tabulate time- and energy-to-accuracy."""
-    from fleetsim.record.prices import load
-    from fleetsim.record.saved_run import open_run
-    from fleetsim.report.pages import comparison
-    from fleetsim.report.pages.measures import budgets
+    with paused():
+        from fleetsim.record.prices import load
+        from fleetsim.record.saved_run import open_run
+        from fleetsim.report.pages import comparison
+        from fleetsim.report.pages.measures import budgets
 
     allowed = budgets(budget_s, budget_j)
     result = comparison.compare(

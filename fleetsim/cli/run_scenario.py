@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import shlex
 from functools import partial
@@ -14,6 +13,7 @@ import typer
 from fleetsim.cli.scenario_options import ScenarioName, changes, load
 from fleetsim.cli.terminal import display, ended, note, output, output_json, say, tell
 from fleetsim.errors import DataError
+from fleetsim.host.collection import paused
 from fleetsim.host.numerics import VARIABLE, Numerics, one_blas_thread, settle
 from fleetsim.run_settings import RunFolderSettings
 
@@ -74,12 +74,11 @@ def _simulated(scenario: Scenario, *, as_json: bool, quiet: bool, **settings: An
     with one_blas_thread():
         # Before torch is imported, which takes longer than most data sets do.
         reading = _begin_to_read(scenario)
-        from fleetsim import simulate
-        from fleetsim.progress import watch
+        # The processes that train do not examine the imported objects either.
+        with paused():
+            from fleetsim import simulate
+            from fleetsim.progress import watch
 
-        # Half a million objects of imported libraries never become garbage. Frozen, neither the
-        # collector nor the processes that train examine them again.
-        gc.freeze()
         with watch(scenario, display(as_json=as_json, quiet=quiet), say) as on_progress:
             return simulate.run(
                 scenario,
@@ -226,7 +225,8 @@ def finish(
 def _report(done: Run) -> Path:
     try:
         # Imported after the run: its libraries take a second and a hundred megabytes.
-        from fleetsim.report.pages import run_page
+        with paused():
+            from fleetsim.report.pages import run_page
 
         return run_page.write_report(done)
     except KeyboardInterrupt as interrupt:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from fleetsim import bundled
 from fleetsim.cli.terminal import say
+from fleetsim.host.collection import paused
 
 if TYPE_CHECKING:
     from fleetsim.scenario import Scenario
@@ -39,7 +40,8 @@ def load(
     train: bool = True,
 ) -> Scenario:
     """Load a scenario with the overrides of the command line, and print its warnings."""
-    from fleetsim import scenario as scenarios
+    with paused():
+        from fleetsim import scenario as scenarios
 
     loaded = scenarios.load(scenario, overrides, seed=seed, plugin=plugin)
     for line in scenarios.scenario_warnings(loaded, train=train):

@@ -109,7 +109,10 @@ class RoundRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ClientColumns:
-    """Columns of clients.parquet, all [N]."""
+    """Columns of clients.parquet, of all clients or of some of them [n].
+
+    An optional column is None for all of them, or for none, and holds a value of a client at least.
+    """
 
     client: IntArray
     device: tuple[str, ...]

@@ -1,5 +1,6 @@
 """State of clients between tasks: batteries, radio tails and condition."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,12 @@ from fleetsim.fleet.timeline import blank
 
 MOST_AT_ONCE = 1 << 16
 """Clients whose batteries are computed at once, to bound the memory of large fleets."""
+
+
+def in_blocks(num_clients: int) -> Iterator[IntArray]:
+    """Yield the numbers of all clients, at most `MOST_AT_ONCE` at a time."""
+    for first in range(0, num_clients, MOST_AT_ONCE):
+        yield np.arange(first, min(first + MOST_AT_ONCE, num_clients), dtype=np.int64)
 
 
 class IdleState:
@@ -109,12 +116,13 @@ class IdleState:
 
     def charge_at(self, now_s: float) -> Charge:
         """Return the batteries of all clients [N]; those in a task as if it had not begun."""
-        size, parts = self._fleet.size, []
-        for first in range(0, size, MOST_AT_ONCE):
-            clients = np.arange(first, min(first + MOST_AT_ONCE, size), dtype=np.int64)
-            self.catch_up(clients, now_s)
-            parts.append(self._charge_of(clients, now_s))
+        parts = [self.charge_of(clients, now_s) for clients in in_blocks(self._fleet.size)]
         return Charge(*map(np.concatenate, zip(*parts, strict=True)))
+
+    def charge_of(self, clients: IntArray, now_s: float) -> Charge:
+        """Return the batteries of clients [n] as `charge_at` does."""
+        self.catch_up(clients, now_s)
+        return self._charge_of(clients, now_s)
 
     def rows(self) -> dict[str, NDArray[Any]]:
         """Return all that changes between tasks, by name: a row for every client [N, ...]."""

@@ -14,7 +14,7 @@ from fleetsim.contracts import ClientRows, FloatArray, IntArray, Report
 from fleetsim.engine.client_state import ClientState
 from fleetsim.engine.eligibility import EligibilitySettings
 from fleetsim.engine.eligible_clients import EligibleClients
-from fleetsim.engine.idle_state import MOST_AT_ONCE, IdleState
+from fleetsim.engine.idle_state import IdleState
 from fleetsim.errors import SimulationError
 from fleetsim.fleet.batteries.base import LEVEL_SLACK_J, Flow
 from fleetsim.fleet.energy import Component
@@ -109,39 +109,37 @@ class World:
                 client=client,
             )
 
-    def battery_balance(self, now_s: float) -> dict[str, FloatArray]:
-        """Return columns of clients.parquet on joules of batteries since time 0; NaN on mains."""
-        charge, batteries = self.idle.charge_at(now_s), self.fleet.batteries
-        spent_j = self.energy_j.sum(axis=1) + self.enlisted_idle_j
-        nothing_j = np.where(np.isnan(batteries.capacity_j), np.nan, 0.0)
+    def battery_balance(self, clients: IntArray, now_s: float) -> dict[str, FloatArray]:
+        """Return columns of clients.parquet on joules of batteries since time 0; NaN on mains.
+
+        They are of clients [n], whose numbers ascend.
+        """
+        charge, batteries = self.idle.charge_of(clients, now_s), self.fleet.batteries
+        capacity_j, initial_j = batteries.capacity_j[clients], self.fleet.initial_j[clients]
+        spent_j = self.energy_j[clients].sum(axis=1) + self.enlisted_idle_j[clients]
+        nothing_j = np.where(np.isnan(capacity_j), np.nan, 0.0)
         owner_j, loss_j = nothing_j, nothing_j
         if batteries.num_flows:
             charged_j, owner_j, loss_j = charge.flows_j.T + nothing_j
         else:
             # A level in closed form counts no flow: what was charged is the rest of the balance.
-            charged_j = charge.level_j + spent_j - self.fleet.initial_j
-        every = np.arange(self.fleet.size)
-        most_j = np.concatenate(
-            [
-                batteries.most_charged_j(every[first : first + MOST_AT_ONCE], now_s)
-                for first in range(0, self.fleet.size, MOST_AT_ONCE)
-            ]
-        )
-        slack_j = LEVEL_SLACK_J + ROUNDING_SLACK * (batteries.capacity_j + spent_j + most_j)
+            charged_j = charge.level_j + spent_j - initial_j
+        most_j = batteries.most_charged_j(clients, now_s)
+        slack_j = LEVEL_SLACK_J + ROUNDING_SLACK * (capacity_j + spent_j + most_j)
         wrong = ((charged_j < -slack_j) | (charged_j > most_j + slack_j)).nonzero()[0]
         if wrong.size:
-            client = int(wrong[0])
+            first = int(wrong[0])
             raise SimulationError(
-                f"joules of the battery are not conserved: {charged_j[client].item()!r} J must have"
-                f" been charged, and {most_j[client].item()!r} J are the most that could be",
+                f"joules of the battery are not conserved: {charged_j[first].item()!r} J must have"
+                f" been charged, and {most_j[first].item()!r} J are the most that could be",
                 time_s=now_s,
-                client=client,
+                client=int(clients[first]),
             )
         if not batteries.num_flows:
             charged_j = np.clip(charged_j, 0.0, most_j)  # a difference has a rounding
         return {
-            "battery_capacity_j": batteries.capacity_j,
-            "battery_initial_j": self.fleet.initial_j,
+            "battery_capacity_j": capacity_j,
+            "battery_initial_j": initial_j,
             "battery_charged_j": charged_j,
             "battery_owner_j": owner_j,
             "battery_loss_j": loss_j,

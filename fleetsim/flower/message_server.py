@@ -5,7 +5,7 @@ there is an answer for it; its own computation takes no virtual time.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -75,11 +75,11 @@ class MessageServer:
         """Rounds closed so far."""
         return self.rounds.round
 
-    def clients(self) -> ClientColumns:
-        """Return the clients table at this moment."""
+    def clients(self) -> Iterator[ClientColumns]:
+        """Yield the clients table at this moment, some clients at a time."""
         is_charged = self._launcher.waiting.is_charged
-        columns = client_columns(self._world, self.now_s, charges_enlisted=is_charged)
-        return replace(columns, num_samples=self._nodes.num_samples)
+        for some in client_columns(self._world, self.now_s, charges_enlisted=is_charged):
+            yield replace(some, num_samples=self._nodes.num_samples[some.client])
 
     # --- what the server app asks -----------------------------------------------------------------
 

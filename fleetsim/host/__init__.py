@@ -15,4 +15,5 @@
 - `surroundings`: State of the process around code of the user's own.
 - `dask_connection`: Connection to the scheduler of a Dask cluster, and what its workers must have.
 - `plugin_sources`: Source files of plug-ins.
+- `collection`: Garbage collection, paused while libraries are imported.
 """

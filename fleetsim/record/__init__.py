@@ -6,7 +6,7 @@ recorded before stays valid.
 - `run_folder`: The folder of a run: its name, its lock, and its content at the start.
 - `manifest`: The manifest of a run, `manifest.json`: what was run, with what, and how it ended.
 - `identity`: Identity of a run: what tells its files from those of any other run.
-- `tables`: Tables of a run.
+- `tables`: Tables of a run: rounds, tasks and clients, in memory and as parquet files.
 - `recorder`: The recorder of a run: rows, checkpoints, and the tables at the end.
 - `checkpoint`: Checkpoints, from which a run resumes after a kill at any moment.
 - `atomic_files`: Files that are written whole or not at all, even if the host dies.
@@ -17,4 +17,5 @@ recorded before stays valid.
 - `measures`: Measures by which papers on client selection compare runs, computed from tables.
 - `resumption`: The resumption of a run.
 - `saved_content`: Scenario and tables of a saved run.
+- `digests`: Digests of tables.
 """

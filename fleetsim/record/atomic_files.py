@@ -8,6 +8,8 @@ file is replaced, and one in place of a folder or a lock refused.
 
 import contextlib
 import errno
+import hashlib
+import io
 import json
 import os
 from collections.abc import Iterator
@@ -75,12 +77,25 @@ def sync_folder(folder: Path) -> None:
         _sync_folder(folder)
 
 
-def read(path: Path, *, hint: str, most_byte: int = -1) -> bytes:
-    """Return the content of a file, or the first bytes of it."""
+@contextlib.contextmanager
+def opened(path: Path, *, hint: str) -> Iterator[io.BufferedReader]:
+    """Open a file for reading; an OSError of the block becomes a one-line error."""
     with one_line_error(path, "cannot be read", hint):
         paths.kind_of(path)  # a pipe would block
         with path.open("rb") as file:
-            return file.read(most_byte)
+            yield file
+
+
+def read(path: Path, *, hint: str, most_byte: int = -1) -> bytes:
+    """Return the content of a file, or the first bytes of it."""
+    with opened(path, hint=hint) as file:
+        return file.read(most_byte)
+
+
+def sha256(path: Path, *, hint: str) -> str:
+    """Return the SHA-256 of the content of a file, of which little is in memory at a time."""
+    with opened(path, hint=hint) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def read_json(path: Path, *, hint: str) -> dict[str, Any]:

@@ -16,12 +16,13 @@ the run, the cost of a checkpoint grows with its new rows, not with the size of 
 
 import hashlib
 import io
+import itertools
 import math
 import re
 import struct
 import tokenize
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -179,7 +180,8 @@ def read_latest(folder: Path, run: RunIdentity) -> Latest | None:
 def check(folder: Path, latest: Latest) -> None:
     """Check that every file of a checkpoint is there and whole."""
     for saved in latest.saved_files:
-        _read(folder, saved)
+        path = folder / saved.file
+        _check(path, saved, atomic_files.sha256(path, hint=_hint(folder)))
 
 
 def read_state(folder: Path, latest: Latest) -> State:
@@ -207,7 +209,28 @@ def _read_clients(folder: Path, segment: ClientSegment) -> ClientRows:
 def read_rows(folder: Path, latest: Latest | None, name: RowTable) -> pa.Table:
     """Return all rows of a table that the checkpoint holds."""
     segments = latest.segments(name) if latest else ()
-    return tables.concat(name, [_read_segment(folder, name, segment) for segment in segments])
+    return tables.concat(name, row_parts(folder, name, segments))
+
+
+def row_parts(
+    folder: Path,
+    name: RowTable,
+    segments: Sequence[Segment],
+    columns: Collection[str] | None = None,
+) -> Iterator[pa.Table]:
+    """Yield the rows of segments, some at a time, or only these columns of them."""
+    for segment in segments:
+        path, num_rows = folder / segment.file, 0
+        _check(path, segment, atomic_files.sha256(path, hint=_hint(folder)))
+        with atomic_files.opened(path, hint=_hint(folder)) as file:
+            for part in tables.parts_in(
+                file, name, source=str(path), hint=_hint(folder), columns=columns
+            ):
+                num_rows += part.num_rows
+                yield part
+        if num_rows != segment.num_rows:
+            message = f"holds {num_rows} rows and not {segment.num_rows}"
+            raise DataError(f"{path}: {message}; {_hint(folder)}")
 
 
 def _contradiction(latest: Latest) -> str | None:
@@ -246,14 +269,16 @@ def _extended(
     """Return the segments with new rows at the end; small last ones are absorbed."""
     if new.num_rows == 0:
         return segments
-    kept, parts, num_rows = list(segments), [new], new.num_rows
+    kept, num_rows = list(segments), new.num_rows
     while kept and kept[-1].num_rows < 2 * num_rows:
-        num_rows += kept[-1].num_rows
-        parts.insert(0, _read_segment(folder, name, kept.pop()))
+        num_rows += kept.pop().num_rows
     first_row = sum(segment.num_rows for segment in kept)
-    file = Segment.file_of(name, first_row, num_rows)
-    saved = _write(folder, file, tables.encode(tables.concat(name, parts), is_published=False))
-    return (*kept, Segment(**saved, first_row=first_row, num_rows=num_rows))
+    path = folder / Segment.file_of(name, first_row, num_rows)
+    parts = itertools.chain(row_parts(folder, name, segments[len(kept) :]), [new])
+    tables.write(path, parts, is_published=False, syncs_folder=False)
+    sha256 = atomic_files.sha256(path, hint=_hint(folder))
+    segment = Segment(file=path.name, sha256=sha256, first_row=first_row, num_rows=num_rows)
+    return (*kept, segment)
 
 
 def _with_changed(
@@ -276,20 +301,17 @@ def _write(folder: Path, file: str, data: bytes) -> dict[str, str]:
 def _read(folder: Path, saved: SavedFile) -> bytes:
     path = folder / saved.file
     data = atomic_files.read(path, hint=_hint(folder))
-    if hashlib.sha256(data).hexdigest() != saved.sha256:
-        raise DataError(
-            f"{path}: {len(data)} bytes that are not the ones {LATEST} names; {_hint(folder)}"
-        )
+    _check(path, saved, hashlib.sha256(data).hexdigest())
     return data
 
 
-def _read_segment(folder: Path, name: RowTable, segment: Segment) -> pa.Table:
-    source = str(folder / segment.file)
-    table = tables.decode(_read(folder, segment), name, source=source, hint=_hint(folder))
-    if table.num_rows != segment.num_rows:
-        message = f"holds {table.num_rows} rows and not {segment.num_rows}"
-        raise DataError(f"{source}: {message}; {_hint(folder)}")
-    return table
+def _check(path: Path, saved: SavedFile, sha256: str) -> None:
+    """Check the hash of a file."""
+    if sha256 != saved.sha256:
+        raise DataError(
+            f"{path}: {path.stat().st_size} bytes that are not the ones {LATEST} names;"
+            f" {_hint(path.parent)}"
+        )
 
 
 def _read_npz(folder: Path, saved: SavedFile) -> State:

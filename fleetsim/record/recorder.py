@@ -6,8 +6,10 @@ fault or an interrupt, and `finish` writes all rows as tables.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -19,7 +21,7 @@ import pandas as pd  # noqa: F401
 import pyarrow as pa
 
 from fleetsim.contracts import ClientColumns, ClientRows, RoundRow, State, TaskRow, latest_rows
-from fleetsim.record import atomic_files, checkpoint, tables
+from fleetsim.record import atomic_files, checkpoint, digests, tables
 from fleetsim.record.checkpoint import FOLDER, ROW_TABLES, Latest, RowTable
 from fleetsim.record.identity import RunIdentity
 
@@ -134,21 +136,31 @@ class RunRecorder:
         )
         if finished is not None and not is_saved:
             self._save(finished)
-        self._write_tables({name: self._table(name) for name in ROW_TABLES})
+        self._write_tables({name: self._parts(name) for name in ROW_TABLES})
 
-    def finish(self, clients: ClientColumns) -> str:
-        """Write the tables of a run that has ended, and return their digest."""
-        final: dict[tables.TableName, pa.Table] = {name: self._table(name) for name in ROW_TABLES}
-        final["clients"] = tables.without_unused("clients", tables.from_columns(clients))
+    def finish(self, clients: Iterable[ClientColumns]) -> str:
+        """Write the tables of a run that has ended, and return their digest.
+
+        `clients` are all clients, some at a time.
+        """
+        final: dict[tables.TableName, tables.Parts] = {
+            name: self._parts(name) for name in ROW_TABLES
+        }
+        final["clients"] = tables.client_parts(clients)
         digest = self._write_tables(final)
         self._sweep()
         return digest
 
-    def _write_tables(self, written: Mapping[tables.TableName, pa.Table]) -> str:
-        """Write tables and return the digest of all; `table_digests` gets that of each."""
-        for name, table in written.items():
-            tables.write(self._folder / f"{name}.parquet", table)
-        of_all, self.table_digests = tables.digests({str(name): written[name] for name in written})
+    def _write_tables(self, written: Mapping[tables.TableName, tables.Parts]) -> str:
+        """Write tables and return the digest of all; `table_digests` gets that of each.
+
+        Neither takes the memory of a whole table: files are written some rows at a time, and read
+        again a column at a time, because digests are of columns.
+        """
+        files = {str(name): self._folder / f"{name}.parquet" for name in written}
+        for name, parts in written.items():
+            tables.write(files[name], parts)
+        of_all, self.table_digests = digests.file_digests(files)
         return of_all
 
     @property
@@ -163,11 +175,15 @@ class RunRecorder:
         recorded = self._rounds if name == "rounds" else self._tasks
         return tables.from_rows(name, recorded.between(self._num_saved(name), end))
 
-    def _table(self, name: RowTable) -> pa.Table:
-        """Return all rows so far."""
-        saved = checkpoint.read_rows(self._checkpoint_folder, self._latest, name)
+    def _parts(self, name: RowTable) -> tables.Parts:
+        """Yield all rows so far, without optional columns that hold only null."""
+        segments = self._latest.segments(name) if self._latest else ()
+        saved = partial(checkpoint.row_parts, self._checkpoint_folder, name, segments)
         end = self._rounds.end if name == "rounds" else self._tasks.end
-        return tables.without_unused(name, tables.concat(name, [saved, self._new_rows(name, end)]))
+        new = self._new_rows(name, end)
+        unused = tables.unused(name, chain(saved(tables.OPTIONAL[name]), [new]))
+        for part in chain(saved(), [new]):
+            yield part.drop_columns(unused)
 
     def _save(self, finished: _Finished) -> None:
         previous = self._latest

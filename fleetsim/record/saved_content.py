@@ -13,7 +13,7 @@ from pydantic import ConfigDict, Field
 
 from fleetsim.errors import DataError
 from fleetsim.host import paths
-from fleetsim.record import checkpoint, tables
+from fleetsim.record import checkpoint, digests, tables
 from fleetsim.record.manifest import MANIFEST, Manifest
 from fleetsim.schema import faults
 from fleetsim.schema.ranges import ClientId, Clients, DurationS, FailureChance, Rounds
@@ -122,7 +122,7 @@ def _read(folder: Path, manifest: Manifest, name: tables.TableName, hint: str) -
     """Return a table as the run wrote it."""
     path = folder / f"{name}.parquet"
     table = tables.read(path, name, hint=hint)
-    if tables.digest({str(name): table}) != (manifest.table_digests or {}).get(name):
+    if digests.digest({str(name): table}) != (manifest.table_digests or {}).get(name):
         raise DataError(
             f"{path}: was changed after the run, its digest is not the one in"
             f" {MANIFEST}; restore the file, or {RUN_AGAIN}"

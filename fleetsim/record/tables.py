@@ -1,16 +1,18 @@
-"""Tables of a run: rounds, tasks and clients, in memory, as parquet files, and their digests.
+"""Tables of a run: rounds, tasks and clients, in memory and as parquet files.
 
 The columns are the fields of `TaskRow`, `RoundRow` and `ClientColumns`. One may hold null only
 where its field may be None, or is of a battery (null on mains) or of a record (null for a client
-that follows none). docs/outputs.md defines each column, and what a digest hashes.
+that follows none). docs/outputs.md defines each column.
 """
 
 from __future__ import annotations
 
-import hashlib
+import io
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import fields
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType, NoneType
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, get_args, get_type_hints
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 TableName = Literal["rounds", "tasks", "clients"]
+Parts = Iterable[pa.Table]
+"""Rows of one table in their order, some in each part; all parts have the same columns."""
 _CLIENT_BATTERIES = tuple(
     f"battery_{name}_j" for name in ("capacity", "initial", "charged", "owner", "loss", "final")
 )
@@ -84,15 +88,13 @@ def _schema(row: type) -> pa.Schema:
 SCHEMAS: Mapping[TableName, pa.Schema] = MappingProxyType(
     {"rounds": _schema(RoundRow), "tasks": _schema(TaskRow), "clients": _schema(ClientColumns)}
 )
-_TYPES: Mapping[pa.DataType, tuple[str, tuple[type, ...]]] = {
-    pa.int64(): ("int64", (int, np.integer)),
-    pa.float64(): ("float64", (int, float, np.integer, np.floating)),
-    pa.bool_(): ("bool", (bool, np.bool_)),
-    pa.string(): ("string", (str,)),
+_PYTHON_TYPES: Mapping[pa.DataType, tuple[type, ...]] = {
+    pa.int64(): (int, np.integer),
+    pa.float64(): (int, float, np.integer, np.floating),
+    pa.bool_(): (bool, np.bool_),
+    pa.string(): (str,),
 }
-"""Name of each type in digests, and the Python types that it takes."""
 _ROWS_PER_GROUP = 1 << 20
-_TEXTS_AT_ONCE = 1 << 16
 _FAST: Mapping[str, Any] = {"compression": "lz4", "write_statistics": False}
 _VALUE_BYTE = 8
 _LEAST_LIMIT_BYTE = 512 << 20
@@ -108,28 +110,41 @@ def from_rows(name: TableName, rows: Sequence[TaskRow] | Sequence[RoundRow]) -> 
     return _table(name, dict(zip(names, map(list, columns), strict=True)))
 
 
-def from_columns(clients: ClientColumns) -> pa.Table:
-    """Return the clients table without the optional columns that the fleet lacks."""
-    columns = {field.name: getattr(clients, field.name) for field in fields(clients)}
-    for name in OPTIONAL["clients"]:
-        if columns[name] is None:  # as nulls it would take the memory of numbers
-            del columns[name]
-    lengths = {column: len(values) for column, values in columns.items()}
-    if len(set(lengths.values())) > 1:
-        raise ValueError(f"columns of clients differ in length: {lengths}")
-    return _table("clients", columns)
+def client_parts(clients: Iterable[ClientColumns]) -> Iterator[pa.Table]:
+    """Yield the clients table, without the columns that are None.
+
+    Raises:
+        ValueError: columns differ in length, or hold other values than the table.
+    """
+    for some in clients:
+        columns = {field.name: getattr(some, field.name) for field in fields(some)}
+        for name in OPTIONAL["clients"]:
+            if columns[name] is None:
+                del columns[name]
+        lengths = {column: len(values) for column, values in columns.items()}
+        if len(set(lengths.values())) > 1:
+            raise ValueError(f"columns of clients differ in length: {lengths}")
+        yield _table("clients", columns)
 
 
-def concat(name: TableName, parts: Iterable[pa.Table]) -> pa.Table:
-    """Concatenate tables of the same name; empty without any."""
-    return pa.concat_tables(parts or [SCHEMAS[name].empty_table()]).combine_chunks()
+def concat(name: TableName, parts: Parts) -> pa.Table:
+    """Concatenate the parts of a table; empty without any."""
+    return pa.concat_tables(list(parts) or [SCHEMAS[name].empty_table()]).combine_chunks()
+
+
+def unused(name: TableName, parts: Parts) -> list[str]:
+    """Return the optional columns, of those in the parts, that hold only null."""
+    num_values: dict[str, int] = {}
+    for part in parts:
+        for column in OPTIONAL[name].intersection(part.column_names):
+            num = part.num_rows - part[column].null_count
+            num_values[column] = num_values.get(column, 0) + num
+    return [column for column, num in num_values.items() if not num]
 
 
 def without_unused(name: TableName, table: pa.Table) -> pa.Table:
     """Return the table without optional columns that hold only null."""
-    optional = OPTIONAL[name].intersection(table.column_names)
-    unused = [column for column in optional if table[column].null_count == table.num_rows]
-    return table.drop_columns(unused)
+    return table.drop_columns(unused(name, [table]))
 
 
 def to_frame(table: pa.Table) -> pd.DataFrame:
@@ -166,39 +181,70 @@ def _require_types(expected: pa.DataType, values: Sequence[Any]) -> None:
     """Check the types of Python values, None for null; pyarrow silently cuts 1.5 down to 1."""
     for kind in set(map(type, values)) - {NoneType}:
         is_bool = issubclass(kind, bool | np.bool_)
-        if not issubclass(kind, _TYPES[expected][1]) or is_bool != (expected == pa.bool_()):
+        if not issubclass(kind, _PYTHON_TYPES[expected]) or is_bool != (expected == pa.bool_()):
             raise TypeError(f"found {kind.__name__}")
 
 
-def write(path: Path, table: pa.Table) -> None:
-    """Write a table as parquet, atomically; equal tables give equal bytes."""
-    with atomic_files.replacing(path) as file:
-        _encode(table, file, is_published=True)
+def write(
+    path: Path, parts: Parts, *, is_published: bool = True, syncs_folder: bool = True
+) -> None:
+    """Write the parts of a table, one at least, as `encode` does; atomically, as `replacing`."""
+    with atomic_files.replacing(path, syncs_folder=syncs_folder) as file:
+        encode(parts, file, is_published=is_published)
 
 
-def encode(table: pa.Table, *, is_published: bool = True) -> bytes:
-    """Return a table as parquet; equal tables give equal bytes under one version of pyarrow.
+def encode(parts: Parts, sink: pa.NativeFile | BinaryIO, *, is_published: bool = True) -> None:
+    """Write the parts of a table, one at least, into a file as parquet.
 
-    Without `is_published` it is larger by a seventh, and made in half the time: for tables that are
+    Equal rows give equal bytes under one version of pyarrow, in whatever parts they come. Without
+    `is_published` the file is larger by a seventh, and made in half the time: for tables that are
     soon read again.
     """
-    sink = pa.BufferOutputStream()
-    _encode(table, sink, is_published=is_published)
-    encoded: bytes = sink.getvalue().to_pybytes()
-    return encoded
-
-
-def _encode(table: pa.Table, sink: pa.NativeFile | BinaryIO, *, is_published: bool) -> None:
     packing = {"compression": "zstd", "compression_level": 3} if is_published else _FAST
-    pq.write_table(
-        table.combine_chunks(),
+    groups = _row_groups(parts)
+    first = next(groups)
+    with pq.ParquetWriter(
         sink,
-        row_group_size=_ROWS_PER_GROUP,
+        first.schema,
         version="2.6",
-        use_dictionary=[field.name for field in table.schema if field.type == pa.string()],
+        use_dictionary=[field.name for field in first.schema if field.type == pa.string()],
         data_page_version="1.0",
         **packing,
-    )
+    ) as writer:
+        for group in chain([first], groups):
+            writer.write_table(group, _ROWS_PER_GROUP)
+
+
+def _row_groups(parts: Parts) -> Iterator[pa.Table]:
+    """Yield the same rows in full row groups; the last one has fewer."""
+    pending: list[pa.Table] = []
+    num_rows = 0
+    for part in parts:
+        pending.append(part)
+        num_rows += part.num_rows
+        del part
+        while num_rows > _ROWS_PER_GROUP:
+            rows = pa.concat_tables(pending)
+            pending = [rows.slice(0, _ROWS_PER_GROUP)]
+            rest = rows.slice(_ROWS_PER_GROUP).combine_chunks()
+            del rows
+            yield _joined(pending)
+            pending = [rest]
+            num_rows -= _ROWS_PER_GROUP
+            pa.default_memory_pool().release_unused()
+    yield _joined(pending)
+
+
+def _joined(parts: list[pa.Table]) -> pa.Table:
+    """Return parts in one piece, and clear them: only one column is in memory twice at a time."""
+    schema = parts[0].schema
+    columns = [[chunk for part in parts for chunk in part[name].chunks] for name in schema.names]
+    parts.clear()
+    joined: list[pa.Array] = []
+    for number, field in enumerate(schema):
+        joined.append(pa.chunked_array(columns[number], field.type).combine_chunks())
+        columns[number] = []
+    return pa.table(joined, schema=schema)
 
 
 def read(path: Path, name: TableName, *, hint: str) -> pa.Table:
@@ -208,32 +254,60 @@ def read(path: Path, name: TableName, *, hint: str) -> pa.Table:
 
 def decode(data: bytes, name: TableName, *, source: str, hint: str) -> pa.Table:
     """Return the table in the bytes of a parquet file; `source` names it in messages."""
-    limit = max(_LEAST_LIMIT_BYTE, limit_byte(len(data)))
-    try:
-        file = pq.ParquetFile(pa.BufferReader(data))
-        fault = _schema_fault(file.schema_arrow, _expected(file.schema_arrow, name))
-        if fault:
+    return pa.concat_tables(parts_in(io.BytesIO(data), name, source=source, hint=hint))
+
+
+def parts_in(
+    file: BinaryIO,
+    name: TableName,
+    *,
+    source: str,
+    hint: str,
+    columns: Collection[str] | None = None,
+) -> Iterator[pa.Table]:
+    """Yield the rows of a parquet file, a row group at a time, or only these columns of them."""
+    num_byte = file.seek(0, io.SEEK_END)
+    limit = max(_LEAST_LIMIT_BYTE, limit_byte(num_byte))
+    with _one_line(source, hint):
+        opened = pq.ParquetFile(file)
+        schema = _expected(opened.schema_arrow, name)
+        if fault := _schema_fault(opened.schema_arrow, schema):
             raise DataError(f"{source}: {fault}; {hint}")
         # Equal values take no space in the file, so a few bytes may announce any number of rows.
-        metadata = file.metadata
+        metadata = opened.metadata
         groups = (metadata.row_group(number) for number in range(metadata.num_row_groups))
-        num_byte = metadata.num_rows * _VALUE_BYTE * len(file.schema_arrow)
-        if max(num_byte, sum(group.total_byte_size for group in groups)) > limit:
+        announced_byte = metadata.num_rows * _VALUE_BYTE * len(schema)
+        if max(announced_byte, sum(group.total_byte_size for group in groups)) > limit:
             raise DataError(
-                f"{source}: announces {metadata.num_rows} rows in {len(data)} bytes, more than"
+                f"{source}: announces {metadata.num_rows} rows in {num_byte} bytes, more than"
                 f" a run writes; {hint}"
             )
-        texts = [field.name for field in file.schema_arrow if field.type == pa.string()]
+        if columns is not None:
+            schema = pa.schema(field for field in schema if field.name in columns)
+        texts = [field.name for field in schema if field.type == pa.string()]
         # As dictionaries, texts that are equal take memory once.
-        table = pq.ParquetFile(pa.BufferReader(data), read_dictionary=texts).read()
-        if sum(_text_byte(column) for column in table.columns) > limit:
-            raise too_large(source, len(data), limit)
-        table = table.cast(_plain(table.schema))
-        table.validate(full=True)
+        opened = pq.ParquetFile(file, metadata=metadata, read_dictionary=texts)
+        text_byte = 0
+        for number in range(metadata.num_row_groups):
+            part = opened.read_row_group(number, schema.names)
+            text_byte += sum(_text_byte(column) for column in part.columns)
+            if text_byte > limit:
+                raise too_large(source, num_byte, limit)
+            part = part.cast(_plain(part.schema))
+            part.validate(full=True)
+            yield _checked(part, schema, source, hint)
+        if not metadata.num_row_groups:
+            yield schema.empty_table()
+
+
+@contextmanager
+def _one_line(source: str, hint: str) -> Iterator[None]:
+    """Turn a fault of pyarrow into a one-line error."""
+    try:
+        yield
     except _FAULTS as cause:
         first_line = _EXCEPTION_NAME.sub("", str(cause).partition("\n")[0])
         raise DataError(f"{source}: is not a whole parquet file ({first_line}); {hint}") from None
-    return _checked(table, name, source, hint)
 
 
 def _plain(schema: pa.Schema) -> pa.Schema:
@@ -256,11 +330,9 @@ def _text_byte(column: pa.ChunkedArray) -> int:
     )
 
 
-def _checked(table: pa.Table, name: TableName, source: str, hint: str) -> pa.Table:
-    """Return the columns of the table in order, if they are the right ones."""
-    schema = _expected(table.schema, name)
-    fault = _schema_fault(table.schema, schema) or _null_fault(table, schema) or _word_fault(table)
-    if fault:
+def _checked(table: pa.Table, schema: pa.Schema, source: str, hint: str) -> pa.Table:
+    """Return the columns of the table in order, if their values are right."""
+    if fault := _null_fault(table, schema) or _word_fault(table):
         raise DataError(f"{source}: {fault}; {hint}")
     return table.select(schema.names).replace_schema_metadata(None).cast(schema)
 
@@ -306,58 +378,3 @@ def _word_fault(table: pa.Table) -> str | None:
                     f"column {quoted(column)} holds the name {quoted(word)}, which cannot be shown"
                 )
     return None
-
-
-def digest(tables: Mapping[str, pa.Table]) -> str:
-    """Return the SHA-256 of the values of tables; docs/outputs.md defines what is hashed."""
-    return digests(tables)[0]
-
-
-def digests(tables: Mapping[str, pa.Table]) -> tuple[str, dict[str, str]]:
-    """Return `digest` of all tables and of each alone, in one pass."""
-    whole = hashlib.sha256()
-    of_table: dict[str, str] = {}
-    for name in sorted(tables):
-        alone = hashlib.sha256()
-        for data in _hashed(name, tables[name]):
-            whole.update(data)
-            alone.update(data)
-        of_table[name] = alone.hexdigest()
-    return whole.hexdigest(), of_table
-
-
-def _hashed(name: str, table: pa.Table) -> Iterator[bytes]:
-    """Yield the hashed bytes of a table."""
-
-    def number(value: int) -> bytes:
-        return value.to_bytes(8, "little")
-
-    def block(data: bytes) -> Iterator[bytes]:
-        yield number(len(data))
-        yield data
-
-    yield from block(name.encode())
-    yield number(table.num_columns)
-    yield number(table.num_rows)
-    for field, column in zip(table.schema, table.columns, strict=True):
-        if field.type not in _TYPES:
-            raise ValueError(f"{name}.{field.name}: cannot digest a column of {field.type}")
-        yield from block(field.name.encode())
-        yield from block(_TYPES[field.type][0].encode())
-        yield from block(column.is_null().to_numpy().tobytes())
-        for data in _blocks(field.type, column):
-            yield from block(data)
-
-
-def _blocks(type_: pa.DataType, column: pa.ChunkedArray) -> Iterable[bytes]:
-    if type_ == pa.string():
-        texts = column.fill_null("")
-        yield pc.binary_length(texts).to_numpy().astype("<i8").tobytes()
-        # Some at a time: as Python's texts all of them would take ten times their bytes.
-        some = (texts.slice(row, _TEXTS_AT_ONCE) for row in range(0, len(texts), _TEXTS_AT_ONCE))
-        yield b"".join("".join(part.to_pylist()).encode() for part in some)
-        return
-    values = column.fill_null(pa.scalar(0).cast(type_)).to_numpy()
-    if type_ == pa.float64():
-        values = np.where(np.isnan(values), np.nan, values)
-    yield values.astype(values.dtype.newbyteorder("<")).tobytes()

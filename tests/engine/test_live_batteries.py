@@ -141,7 +141,7 @@ def test_what_went_into_batteries_came_out_or_is_in_them(tmp_path, states, initi
     tiny.server = {"cohort": 4, "deadline_s": 90.0, "eligibility": {"min_battery_fraction": 0.11}}
     tiny.stop = {"rounds": 10, "time_s": 3000.0}
     tiny.run()
-    columns = tiny.server_ran.clients()
+    columns = next(tiny.server_ran.clients())
     initial_j, charged_j, owner_j, loss_j, final_j, capacity_j = (
         np.array(getattr(columns, f"battery_{name}_j"))
         for name in ("initial", "charged", "owner", "loss", "final", "capacity")
@@ -203,8 +203,8 @@ def test_rounds_say_how_full_the_batteries_are_and_who_is_off(tiny):
     mains = Tiny(tiny.folder)
     mains.run()
     assert mains.recorder.rounds[0].num_off is None
-    assert mains.server_ran.clients().battery_charged_j is None
-    assert math.isnan(mains.server_ran.clients().battery_fraction[0])
+    assert next(mains.server_ran.clients()).battery_charged_j is None
+    assert math.isnan(next(mains.server_ran.clients()).battery_fraction[0])
 
 
 @pytest.mark.parametrize(
@@ -252,7 +252,7 @@ TRACE = "0,1,0,1,0 100,1,1,1,0 150,1,0,1,0"
 def test_an_idle_battery_was_given_what_fits_into_it(tiny, initial, now_s, charged_j):
     plain = {**PLAIN, "initial_fraction": [initial, initial]}
     world = world_of(living(tiny, TRACE, 1_000_000, lives=plain).fleet())
-    balance = world.battery_balance(now_s)
+    balance = world.battery_balance(np.arange(1), now_s)
 
     assert balance["battery_charged_j"] == pytest.approx([charged_j], abs=1e-9)
     assert balance["battery_final_j"] == pytest.approx([3600.0 * initial + charged_j])
@@ -266,5 +266,5 @@ def test_joules_that_no_charger_gave_are_a_fault(tiny, spent_j):
     world.energy_j[1, 0] = spent_j
 
     with pytest.raises(SimulationError, match=r"500\.0 J are the most that could be") as caught:
-        world.battery_balance(900.0)
+        world.battery_balance(np.arange(2), 900.0)
     assert caught.value.client == 1

@@ -296,12 +296,12 @@ def goes_on(
     whole = tiny.recorder = MemoryRecorder()
     server = new(None)
     server.run()
-    clients = server.clients()
+    clients = next(server.clients())
     for round_ in after:
         rest = tiny.recorder = MemoryRecorder()
         resumed = new(whole.states[round_ - 1])
         resumed.run()
-        again = resumed.clients()
+        again = next(resumed.clients())
 
         assert rest.rounds == whole.rounds[round_:]
         assert rest.tasks == [row for row in whole.tasks if row.round > round_]

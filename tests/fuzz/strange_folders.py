@@ -17,7 +17,7 @@ import yaml
 from hypothesis import strategies as st
 
 from fleetsim.contracts import Progress
-from fleetsim.record import tables
+from fleetsim.record import digests, tables
 from fleetsim.record.checkpoint import FOLDER, LATEST
 from fleetsim.record.identity import content_sha256
 from fleetsim.record.manifest import MANIFEST
@@ -212,8 +212,8 @@ def _sealed(files: Files) -> None:
             file = f"{name}.parquet"
             if isinstance(files.get(file), bytes) and data.get("table_digests"):
                 content[str(name)] = pq.read_table(io.BytesIO(files[file]))
-                data["table_digests"][str(name)] = tables.digest({str(name): content[str(name)]})
-        data["digest"] = tables.digest(content) if data["digest"] else None
+                data["table_digests"][str(name)] = digests.digest({str(name): content[str(name)]})
+        data["digest"] = digests.digest(content) if data["digest"] else None
         data["scenario_hash"] = scenario_hash(yaml.safe_load(files[SCENARIO]))
     rest = {key: data[key] for key in data if key != "content_sha256"}
     files[MANIFEST] = _json({**rest, "content_sha256": content_sha256(rest)})

@@ -19,7 +19,7 @@ EVERY = 2
 def run_to_end(folder: Path) -> str:
     recorder, state = RunRecorder.resume(folder, run=STARTED.identity, every_rounds=EVERY)
     simulate(recorder, state, ROUNDS)
-    return recorder.finish(client_columns())
+    return recorder.finish([client_columns()])
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
@@ -57,7 +57,7 @@ def test_kill_at_any_file_operation_loses_nothing_that_was_checkpointed(is_befor
             assert done == promised.num_rounds == promised.num_rows("rounds")
             assert promised.num_rows("tasks") == sum(map(num_tasks_in, range(1, done + 1)))
         simulate(recorder, state, ROUNDS)
-        assert recorder.finish(client_columns()) == expected
+        assert recorder.finish([client_columns()]) == expected
         assert files_of(folder) == files_of(reference)
 
 

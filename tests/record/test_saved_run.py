@@ -25,7 +25,7 @@ def folder(tmp_path: Path) -> Path:
 def done(folder: Path) -> Path:
     recorder = new_recorder(folder, every_rounds=3)
     simulate(recorder, None, 8)
-    digest = recorder.finish(client_columns())
+    digest = recorder.finish([client_columns()])
     end = {"status": "done", "digest": digest, "stop_rule": "rounds", "rounds": 8}
     end["table_digests"] = recorder.table_digests
     write_manifest(folder, STARTED.model_copy(update=end))

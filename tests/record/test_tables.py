@@ -1,4 +1,5 @@
 import hashlib
+import io
 import itertools
 import math
 from typing import Any
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleetsim.errors import DataError
-from fleetsim.record import tables
+from fleetsim.record import digests, tables
 from tests.record.rows import client_columns, round_row, task_row
 
 TABLE = pa.table(
@@ -25,8 +26,14 @@ TABLE = pa.table(
 HINT = "run it again"
 
 
+def encoded(parts: tables.Parts, *, is_published: bool = True) -> bytes:
+    sink = io.BytesIO()
+    tables.encode(parts, sink, is_published=is_published)
+    return sink.getvalue()
+
+
 def digest(table: pa.Table) -> str:
-    return tables.digest({"t": table})
+    return digests.digest({"t": table})
 
 
 def with_column(name: str, values: list[Any]) -> pa.Table:
@@ -58,8 +65,8 @@ def test_another_value_null_or_shape_changes_the_digest(changed):
 def test_digest_depends_on_the_names_of_tables_and_not_on_their_order():
     one, other = {"a": TABLE, "b": TABLE.slice(1)}, {"b": TABLE.slice(1), "a": TABLE}
 
-    assert tables.digest({"t": TABLE}) != tables.digest({"u": TABLE})
-    assert tables.digest(one) == tables.digest(other)
+    assert digests.digest({"t": TABLE}) != digests.digest({"u": TABLE})
+    assert digests.digest(one) == digests.digest(other)
     # Every NaN counts as the same value.
     negative = np.array([-np.nan])
     assert np.signbit(negative)[0]
@@ -105,7 +112,33 @@ def test_equal_tables_make_equal_files_however_they_are_chunked():
     whole = tables.from_rows("tasks", rows)
     parts = [tables.from_rows("tasks", rows[:1]), tables.from_rows("tasks", rows[1:])]
 
-    assert tables.encode(pa.concat_tables(parts)) == tables.encode(whole)
+    assert encoded(parts) == encoded([whole])
+
+
+@pytest.mark.slow
+def test_parts_are_written_as_pyarrow_writes_the_whole_table_and_digested_as_that(tmp_path):
+    """In two row groups and a third, from parts that end elsewhere."""
+    num_rows, group = 2_100_000, 1 << 20
+    whole = equal_rounds(num_rows).set_column(
+        0, tables.SCHEMAS["rounds"].field(0), pa.array(np.arange(num_rows))
+    )
+    whole = tables.without_unused("rounds", whole)
+    words = [field.name for field in whole.schema if field.type == pa.string()]
+    packed = {"compression": "zstd", "compression_level": 3, "use_dictionary": words}
+    pq.write_table(
+        whole, tmp_path / "whole", row_group_size=group, data_page_version="1.0", **packed
+    )
+    edges = [0, 1, 700_000, group, 2_000_000, num_rows]
+    parts = [whole.slice(a, b - a) for a, b in itertools.pairwise(edges)]
+    tables.write(tmp_path / "parts", parts)
+
+    assert (tmp_path / "parts").read_bytes() == (tmp_path / "whole").read_bytes()
+    of_all, of_each = digests.file_digests({"rounds": tmp_path / "parts"})
+    assert of_all == of_each["rounds"] == digests.digest({"rounds": whole})
+    with (tmp_path / "parts").open("rb") as file:
+        read = list(tables.parts_in(file, "rounds", source="a", hint=HINT))
+    assert [part.num_rows for part in read] == [group, group, num_rows - 2 * group]
+    assert pa.concat_tables(read).equals(whole)
 
 
 @pytest.mark.parametrize(("edit", "message"), [
@@ -126,7 +159,7 @@ def test_file_with_other_columns_is_refused(edit, message, tmp_path):
 @pytest.mark.parametrize("is_published", [True, False])
 def test_table_comes_back_and_is_refused_in_one_line_when_cut_short(is_published):
     table = tables.from_rows("rounds", [round_row(1), round_row(2)])
-    whole = tables.encode(table, is_published=is_published)
+    whole = encoded([table], is_published=is_published)
 
     assert tables.decode(whole, "rounds", source="here", hint=HINT).equals(table)
     for length in range(0, len(whole) - 1, 97):
@@ -139,7 +172,7 @@ def test_columns_with_nothing_in_them_are_left_out_and_not_missed(tmp_path):
     live = tables.from_rows("rounds", [round_row(1), round_row(2)._replace(num_off=0)])
 
     def kept(name: str, table: pa.Table) -> pa.Table:
-        tables.write(tmp_path / name, tables.without_unused("rounds", table))
+        tables.write(tmp_path / name, [tables.without_unused("rounds", table)])
         return tables.read(tmp_path / name, "rounds", hint=HINT)
 
     assert not tables.OPTIONAL["rounds"] & set(kept("plain.parquet", plain).schema.names)
@@ -185,7 +218,8 @@ def parquet_of(block: pa.Table, num_blocks: int) -> bytes:
 
 
 def test_text_that_is_no_utf_8_is_not_whole():
-    clients = tables.from_columns(client_columns()).slice(0, 1)
+    (clients,) = tables.client_parts([client_columns()])
+    clients = clients.slice(0, 1)
     bad = pa.StringArray.from_buffers(
         1, pa.py_buffer(np.array([0, 1], np.int32)), pa.py_buffer(b"\xff")
     )

@@ -114,7 +114,7 @@ def write_run(
         "stop_text": made.stop_text,
     }
     if made.status == "done":
-        changes["digest"] = recorder.finish(_clients(made, tasks))
+        changes["digest"] = recorder.finish([_clients(made, tasks)])
         changes["stop_rule"] = "rounds"
         changes["stop_text"] = made.stop_text or f"{len(rounds)} rounds done"
     elif made.status == "running":  # killed: a checkpoint is all there is

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -22,6 +22,7 @@ from fleetsim.contracts import (
     TaskRow,
     WorkKind,
 )
+from fleetsim.engine.idle_state import in_blocks
 from fleetsim.engine.tasks.task import Task, TaskResult, TrainingRequest
 from fleetsim.engine.world import World
 from fleetsim.errors import SimulationError
@@ -249,27 +250,37 @@ def check_conserved(world: World, row: RoundRow) -> None:
         )
 
 
-def client_columns(world: World, now_s: float, *, charges_enlisted: bool) -> ClientColumns:
-    """Return the clients table at the end of a run, with joules of waiting if they are charged."""
+def client_columns(
+    world: World, now_s: float, *, charges_enlisted: bool
+) -> Iterator[ClientColumns]:
+    """Yield the clients table at the end of a run, some clients at a time.
+
+    It has joules of waiting if they are charged.
+    """
     fleet = world.fleet
     names = [profile.name for profile in fleet.profiles]
-    balance = world.battery_balance(now_s) if fleet.batteries.has_any else {}
-    battery_fraction: FloatArray = np.full(fleet.size, np.nan)
-    if balance:
-        battery_fraction = balance["battery_final_j"] / balance["battery_capacity_j"]
-    of_usage, of_network = fleet.usage.followed, fleet.channel.followed
-    return ClientColumns(
-        client=np.arange(fleet.size, dtype=np.int64),
-        device=tuple(names[index] for index in fleet.device.tolist()),
-        num_samples=fleet.num_samples,
-        num_selected=world.num_selected,
-        num_delivered=world.num_delivered,
-        **dict(zip(_ENERGY_COLUMNS, world.energy_j.T, strict=True)),
-        battery_fraction=battery_fraction,
-        **balance,
-        energy_enlisted_idle_j=world.enlisted_idle_j if charges_enlisted else None,
-        usage_record=None if of_usage is None else of_usage.names_of_clients(),
-        usage_shift_s=None if of_usage is None else of_usage.shifts_of_clients_s(),
-        network_record=None if of_network is None else of_network.names_of_clients(),
-        network_shift_s=None if of_network is None else of_network.shifts_of_clients_s(),
+    has_battery = fleet.batteries.has_any
+    of_usage, of_network = (
+        followed if followed is not None and followed.has_any else None
+        for followed in (fleet.usage.followed, fleet.channel.followed)
     )
+    for clients in in_blocks(fleet.size):
+        balance = world.battery_balance(clients, now_s) if has_battery else {}
+        battery_fraction: FloatArray = np.full(clients.size, np.nan)
+        if balance:
+            battery_fraction = balance["battery_final_j"] / balance["battery_capacity_j"]
+        yield ClientColumns(
+            client=clients,
+            device=tuple(names[index] for index in fleet.device[clients].tolist()),
+            num_samples=fleet.num_samples[clients],
+            num_selected=world.num_selected[clients],
+            num_delivered=world.num_delivered[clients],
+            **dict(zip(_ENERGY_COLUMNS, world.energy_j[clients].T, strict=True)),
+            battery_fraction=battery_fraction,
+            **balance,
+            energy_enlisted_idle_j=world.enlisted_idle_j[clients] if charges_enlisted else None,
+            usage_record=None if of_usage is None else of_usage.names_of(clients),
+            usage_shift_s=None if of_usage is None else of_usage.shifts_of_s(clients),
+            network_record=None if of_network is None else of_network.names_of(clients),
+            network_shift_s=None if of_network is None else of_network.shifts_of_s(clients),
+        )

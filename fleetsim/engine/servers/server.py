@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -126,8 +126,8 @@ class Server(ABC):
     def _serve(self) -> Generator[simpy.Event, None, StopReason]:
         """Process of the server on the clock."""
 
-    def clients(self) -> ClientColumns:
-        """Return the clients table at this moment."""
+    def clients(self) -> Iterator[ClientColumns]:
+        """Yield the clients table at this moment, some clients at a time."""
         is_charged = self._launcher.waiting.is_charged
         return client_columns(self._world, self.now_s, charges_enlisted=is_charged)
 

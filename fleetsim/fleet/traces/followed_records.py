@@ -30,14 +30,19 @@ class FollowedRecords:
     def __post_init__(self) -> None:
         freeze(self.record, self.shift_s)
 
-    def names_of_clients(self) -> tuple[str | None, ...]:
-        """Return the name of every client's record [N]; None: it follows none."""
-        named: tuple[str | None, ...] = (*self.names, None)
-        return tuple(named[record] for record in self.record.tolist())
+    @property
+    def has_any(self) -> bool:
+        """True if a client follows a record."""
+        return bool((self.record >= 0).any())
 
-    def shifts_of_clients_s(self) -> FloatArray:
-        """Return the seconds by which every client is ahead [N]; NaN: it follows no record."""
-        return np.where(self.record < 0, np.nan, self.shift_s)
+    def names_of(self, clients: IntArray) -> tuple[str | None, ...]:
+        """Return the name of the record of each client [n]; None: it follows none."""
+        named: tuple[str | None, ...] = (*self.names, None)
+        return tuple(named[record] for record in self.record[clients].tolist())
+
+    def shifts_of_s(self, clients: IntArray) -> FloatArray:
+        """Return the seconds by which each client is ahead [n]; NaN: it follows no record."""
+        return np.where(self.record[clients] < 0, np.nan, self.shift_s[clients])
 
 
 def assign_shuffled(num_records: int, num_clients: int, *, seed: int, purpose: str) -> IntArray:

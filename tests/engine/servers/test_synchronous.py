@@ -117,7 +117,7 @@ def test_a_battery_that_meets_its_cut_off_ends_the_task(tiny):
     left_j = 0.001 * capacity_j - (0.363 + 0.149) - TAIL_J
     assert row.outcome is Outcome.BATTERY
     assert row.compute_s == pytest.approx(left_j / (4.43 + 0.149), rel=1e-6)
-    assert tiny.server_ran.clients().battery_fraction[:2] == pytest.approx([0.3, 0.3])
+    assert next(tiny.server_ran.clients()).battery_fraction[:2] == pytest.approx([0.3, 0.3])
 
 
 def test_a_transfer_that_the_channel_gives_up_on_is_a_lost_link(tiny):

@@ -48,7 +48,7 @@ def test_whoever_is_done_waits_for_the_slowest_or_the_deadline_at_idle_power(
     waiting.run(server={"cohort": 3, "deadline_s": deadline_s})
     expected = {0: IDLE_W * (ends_s - task_s(100)), 1: IDLE_W * (ends_s - task_s(200)), 2: 0.0}
     (row,), tasks = waiting.recorder.rounds, waiting.recorder.tasks
-    clients = waiting.server_ran.clients()
+    clients = next(waiting.server_ran.clients())
 
     assert waits_j(waiting) == pytest.approx(expected)
     assert waited_j(row) == pytest.approx(sum(expected.values()))
@@ -71,7 +71,7 @@ def test_without_the_charge_nothing_else_differs(waiting):
     free = waiting.recorder
 
     assert {row.energy_enlisted_idle_j for row in (*free.tasks, *free.rounds)} == {None}
-    assert waiting.server_ran.clients().energy_enlisted_idle_j is None
+    assert next(waiting.server_ran.clients()).energy_enlisted_idle_j is None
     assert free.tasks == [row._replace(energy_enlisted_idle_j=None) for row in charged.tasks]
     unpaid_j = [paid.energy_j - waited_j(paid) for paid in charged.rounds]
     assert [row.energy_j for row in free.rounds] == pytest.approx(unpaid_j)
@@ -152,7 +152,7 @@ def test_a_battery_pays_for_the_wait_down_to_its_cut_off(tiny, lives, initial, c
     assert rows[phone].energy_j > waited_j(rows[phone]) > 50.0
     assert (waited_j(rows[phone]) == pytest.approx(whole_j)) == (left is None)
     left = left or initial - rows[phone].energy_j / profile.battery_j
-    assert tiny.server_ran.clients().battery_fraction[phone] == pytest.approx(left)
+    assert next(tiny.server_ran.clients()).battery_fraction[phone] == pytest.approx(left)
     assert initial - left == pytest.approx(rows[phone].energy_j / profile.battery_j)
 
 
@@ -198,7 +198,7 @@ def test_in_any_world_waits_fit_between_task_and_round_and_all_joules_add_up(
     devices = map(load_device, tiny.devices)
     watts = {device.name: device.power.idle_awake_w for device in devices}
     closed_s = {row.round: row.finished_at_s for row in recorder.rounds}
-    clients = tiny.server_ran.clients()
+    clients = next(tiny.server_ran.clients())
 
     for row in recorder.tasks:
         most_j = watts[row.device] * (closed_s[row.round] - row.finished_at_s)

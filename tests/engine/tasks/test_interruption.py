@@ -97,7 +97,7 @@ def test_the_battery_lives_on_while_a_task_is_suspended(tiny):
 
     assert (row.outcome, row.paused_s) == (Outcome.DELIVERED, 500.0)
     level = 0.5 + charged_j / tiny.fleet().batteries.capacity_j[0]
-    assert tiny.server_ran.clients().battery_fraction[0] == pytest.approx(level)
+    assert next(tiny.server_ran.clients()).battery_fraction[0] == pytest.approx(level)
 
 
 def test_a_phone_that_runs_empty_in_its_pause_has_forgotten_its_task(tiny):

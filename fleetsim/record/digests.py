@@ -1,0 +1,108 @@
+"""Digests of tables: SHA-256 of their values, a column at a time; docs/outputs.md defines them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from fleetsim.host import paths
+
+_Content = tuple[pa.Schema, int, Callable[[str], pa.ChunkedArray]]
+"""Schema of a table, its number of rows, and what returns a column."""
+_TYPE_NAMES: Mapping[pa.DataType, str] = {
+    pa.int64(): "int64",
+    pa.float64(): "float64",
+    pa.bool_(): "bool",
+    pa.string(): "string",
+}
+_VALUE_BYTE = 8
+_TEXTS_AT_ONCE = 1 << 16
+
+
+def digest(tables: Mapping[str, pa.Table]) -> str:
+    """Return the SHA-256 of the values of tables, whatever their order."""
+    return _digests({name: (t.schema, t.num_rows, t.column) for name, t in tables.items()})[0]
+
+
+def file_digests(files: Mapping[str, Path]) -> tuple[str, dict[str, str]]:
+    """Return `digest` of the tables in parquet files of this run, and of each alone, in one pass.
+
+    One column is in memory at a time.
+    """
+    contents: dict[str, _Content] = {}
+    with ExitStack() as stack:
+        for name, path in files.items():
+            file = pq.ParquetFile(stack.enter_context(paths.opened(path)))
+            contents[name] = (file.schema_arrow, file.metadata.num_rows, partial(_column, file))
+        return _digests(contents)
+
+
+def _column(file: pq.ParquetFile, name: str) -> pa.ChunkedArray:
+    return file.read([name]).column(0)
+
+
+def _digests(contents: Mapping[str, _Content]) -> tuple[str, dict[str, str]]:
+    whole = hashlib.sha256()
+    of_table: dict[str, str] = {}
+    for name in sorted(contents):
+        alone = hashlib.sha256()
+        for data in _hashed(name, *contents[name]):
+            whole.update(data)
+            alone.update(data)
+        of_table[name] = alone.hexdigest()
+    return whole.hexdigest(), of_table
+
+
+def _hashed(
+    name: str, schema: pa.Schema, num_rows: int, column_of: Callable[[str], pa.ChunkedArray]
+) -> Iterator[bytes]:
+    """Yield the hashed bytes of a table."""
+
+    def number(value: int) -> bytes:
+        return value.to_bytes(8, "little")
+
+    def block(data: bytes) -> Iterator[bytes]:
+        yield number(len(data))
+        yield data
+
+    yield from block(name.encode())
+    yield number(len(schema))
+    yield number(num_rows)
+    for field in schema:
+        if field.type not in _TYPE_NAMES:
+            raise ValueError(f"{name}.{field.name}: cannot digest a column of {field.type}")
+        column = column_of(field.name)
+        yield from block(field.name.encode())
+        yield from block(_TYPE_NAMES[field.type].encode())
+        yield from block(column.is_null().to_numpy().tobytes())
+        if field.type == pa.string():
+            texts = column.fill_null("")
+            lengths = pc.binary_length(texts)
+            yield from block(lengths.to_numpy().astype("<i8").tobytes())
+            yield number(pc.sum(lengths).as_py() or 0)
+            yield from _encoded_texts(texts)
+        else:
+            yield number(num_rows * (1 if field.type == pa.bool_() else _VALUE_BYTE))
+            yield from map(_number_bytes, column.chunks)
+
+
+def _encoded_texts(texts: pa.ChunkedArray) -> Iterator[bytes]:
+    # Some at a time: as Python's texts all of them would take ten times their bytes.
+    for row in range(0, len(texts), _TEXTS_AT_ONCE):
+        yield "".join(texts.slice(row, _TEXTS_AT_ONCE).to_pylist()).encode()
+
+
+def _number_bytes(numbers: pa.Array) -> bytes:
+    zero = pa.scalar(0).cast(numbers.type)
+    values = numbers.fill_null(zero).to_numpy(zero_copy_only=False)
+    if numbers.type == pa.float64():
+        values = np.where(np.isnan(values), np.nan, values)
+    return bytes(values.astype(values.dtype.newbyteorder("<")).tobytes())
