@@ -1,5 +1,6 @@
 """Pages of docs/learn and docs/how-to, executed by scripts/run-pages, and the faults it finds."""
 
+import os
 import re
 import subprocess
 import sys
@@ -7,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from scripts.command_server import served
+
 ROOT = Path(__file__).parents[1]
-PAGES = sorted(path for door in ("learn", "how-to") for path in (ROOT / "docs" / door).glob("*.md"))
 TINY = """\
 # Tiny
 
@@ -47,8 +49,8 @@ two is 2
 """
 
 
-def run_page(page: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(ROOT / "scripts" / "run-pages"), *options, str(page)]
+def run_pages(*words: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(ROOT / "scripts" / "run-pages"), *map(str, words)]
     return subprocess.run(command, check=False, capture_output=True, encoding="utf-8")
 
 
@@ -60,7 +62,7 @@ def ended(tmp_path):
     def of(before: str, after: str, *options: str) -> subprocess.CompletedProcess[str]:
         assert TINY.count(before) == 1
         page.write_text(TINY.replace(before, after), encoding="utf-8")
-        return run_page(page, *options)
+        return run_pages(*options, page)
 
     return of
 
@@ -116,9 +118,37 @@ def test_a_long_command_is_checked_and_not_run(ended, options, is_found):
     assert result.returncode == int(is_found)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("page", [pytest.param(path, id=path.stem) for path in PAGES])
-def test_a_page_runs_and_shows_what_it_says(page):
-    result = run_page(page)
+SHELL = """
+fleetsim vaildate; echo $?
+rm -rf a; mkdir a; cd a; fleetsim copy scenario quickstart b.yaml; fleetsim list devices | head -2
+FLEETSIM_NUMERICS=swift fleetsim run b.yaml; echo $?
+fleetsim run b.yaml --no-train --set stop.rounds=99999 --out c 2>/dev/null &
+until [ -e c/manifest.json ]; do sleep 0.1; done
+kill -TERM $!; wait $!; echo $?
+"""
 
+
+@pytest.mark.slow
+def test_a_forked_command_ends_as_the_real_one(tmp_path, monkeypatch):
+    def ended():
+        command = ["bash", "-c", SHELL]
+        return subprocess.run(command, check=False, capture_output=True, text=True, cwd=tmp_path)
+
+    real = ended()
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    with served(tmp_path):
+        forked = ended()
+
+    assert real.stdout.endswith("\n143\n")
+    assert (forked.stdout, forked.stderr) == (real.stdout, real.stderr)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("folder", ["learn", "how-to"])
+def test_pages_run_and_show_what_they_say(folder):
+    """Pages of a folder share a server of commands, which takes seconds to begin."""
+    pages = sorted((ROOT / "docs" / folder).glob("*.md"))
+    result = run_pages(*pages)
+
+    assert len(pages) > 5
     assert result.returncode == 0, result.stderr

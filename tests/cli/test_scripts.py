@@ -1,6 +1,7 @@
 """Commands in scripts: `--json`, `--quiet`, `--unset`, `show` of every name, older spellings."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -14,6 +15,7 @@ import pytest
 import fleetsim
 from fleetsim import catalogue
 from fleetsim.cli import terminal
+from scripts.command_server import served
 from tests.report.made_runs import MadeUp, make_run
 
 PAGE = (Path(__file__).parents[2] / "docs" / "commands.md").read_text("utf-8")
@@ -182,8 +184,9 @@ def test_a_study_is_reported_without_its_plug_in(here, command, monkeypatch, wit
 @pytest.mark.skipif(shutil.which("jq") is None, reason="no jq")
 def test_the_script_of_the_page_runs_reads_and_compares(here, monkeypatch):
     (script,) = re.findall(r"^```bash\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-    call = f'fleetsim() {{ {sys.executable} -m fleetsim "$@"; }}\n'
-    done = subprocess.run(["bash", "-c", call + script], capture_output=True, text=True, check=True)
+    monkeypatch.setenv("PATH", str(here), prepend=os.pathsep)
+    with served(here):
+        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
 
     rows = [line.split("\t") for line in done.stdout.splitlines()]
     assert [row[0] for row in rows] == ["random", "oort"]

@@ -1,5 +1,6 @@
 """A short form of the fuzzer: no damaged input breaks a rule of `verdict`."""
 
+import contextlib
 import os
 import re
 
@@ -9,14 +10,23 @@ from fleetsim.user import KINDS
 from tests.fuzz import plug_ins
 from tests.fuzz.case import Case
 from tests.fuzz.cases import TARGETS
-from tests.fuzz.sandbox import Ending
+from tests.fuzz.sandbox import Ending, sandbox
 from tests.fuzz.search import search
 from tests.fuzz.verdict import faults
 
 NUM_CASES = int(os.environ.get("FLEETSIM_FUZZ_CASES", "100"))
 
 
+@pytest.fixture(scope="module")
+def shared_sandbox():
+    """One for all searches, as it takes seconds to begin."""
+    with sandbox() as run, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tests.fuzz.search.sandbox", lambda: contextlib.nullcontext(run))
+        yield
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("shared_sandbox")
 @pytest.mark.parametrize("target", sorted(TARGETS))
 def test_damaged_input_ends_in_one_plain_line(target, tmp_path):
     num_cases = max(NUM_CASES * TARGETS[target][1] // 20, 10)

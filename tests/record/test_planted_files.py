@@ -51,6 +51,7 @@ WRITERS: dict[str, Callable[[Run], object]] = {
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("without_figures")
 @pytest.mark.parametrize("link", ["{}", ".{}.tmp", ".{}.part"])
 @pytest.mark.parametrize("name", WRITERS)
 def test_no_file_is_written_through_a_link(name, link, run, precious):

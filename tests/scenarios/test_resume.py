@@ -72,7 +72,7 @@ def test_any_number_of_processes_changes_no_byte(name, kind, tmp_path):
     loaded = load(scenario, [*changes, *LONG, f"trainer.kind={kind}"])
     digests = {
         run(loaded, out=tmp_path / str(workers), workers=workers).manifest.digest
-        for workers in (1, 2, 4)
+        for workers in (1, 3)
     }
 
     assert len(digests) == 1
