@@ -135,7 +135,7 @@ CASES: dict[str, tuple[str, tuple[str, ...], bool]] = {
 def other_selectors() -> dict[str, tuple[str, tuple[str, ...], bool]]:
     """Return a case for each kind of selector that has none yet and needs no key."""
     text = str(CASES)
-    found = {}
+    found: dict[str, tuple[str, tuple[str, ...], bool]] = {}
     for settings in get_args(get_args(SelectorSettings)[0]):
         kind = settings.model_fields["kind"].default
         if f"kind: {kind}}}" not in text and not any(
