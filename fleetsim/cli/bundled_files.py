@@ -93,11 +93,16 @@ def bundled_path(kind: str, name: str) -> Path:
     raise ScenarioError(f"{kind} {quoted(name)}: {message}")
 
 
+def files_of(folder: Path) -> list[Path]:
+    """Return the files of a bundled folder, without the folder of what pip compiled."""
+    return sorted(path for path in folder.iterdir() if path.is_file())
+
+
 def _copy_folder(source: Path, target: Path) -> None:
     """Make a folder with the files of another; in one that is there, replace them one by one."""
     from fleetsim.fleet.traces.folder import new_folder, write_files
 
-    files = {file.name: file.read_bytes() for file in source.iterdir()}
+    files = {file.name: file.read_bytes() for file in files_of(source)}
     if target.exists():
         write_files(target, files)
         return

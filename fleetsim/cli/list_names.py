@@ -9,7 +9,13 @@ from rich.markup import escape
 from rich.table import Table
 
 from fleetsim.cli import train_selector
-from fleetsim.cli.bundled_files import FILE_KINDS, BundledName, bundled_path, file_kind
+from fleetsim.cli.bundled_files import (
+    FILE_KINDS,
+    BundledName,
+    bundled_path,
+    file_kind,
+    files_of,
+)
 from fleetsim.cli.explain_keys import FileKind, schema_of, table
 from fleetsim.cli.terminal import console, output, output_json, wide
 from fleetsim.quoting import quoted
@@ -91,7 +97,7 @@ def _file(kind: str, name: str) -> tuple[dict[str, Any], str]:
     if kind != "trace":
         return record | {"data": strict_yaml.read(path).data}, path.read_text("utf-8")
     readme = (path / "README.md").read_text("utf-8")
-    sizes = {file.name: file.stat().st_size for file in sorted(path.iterdir())}
+    sizes = {file.name: file.stat().st_size for file in files_of(path)}
     files = [f"  {file}  {num_byte:,} B\n" for file, num_byte in sizes.items()]
     return record | {"description": readme, "data": sizes}, "".join([readme, "\nFiles:\n", *files])
 

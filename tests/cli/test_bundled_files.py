@@ -1,11 +1,13 @@
 """The verbs `show` and `copy` with bundled files."""
 
 import shlex
+import shutil
 from pathlib import Path
 
 import pytest
 
 from fleetsim import bundled
+from fleetsim.cli import bundled_files
 from fleetsim.scenario import load
 from fleetsim.studies.study import load_study
 
@@ -43,7 +45,7 @@ def test_a_trace_is_shown_by_its_readme_and_copied_with_all_files(command):
     assert "  rates.csv.gz  " in shown
     assert command("copy", "trace", "commute-5g", "mine").code == 0
     assert {path.name: path.read_bytes() for path in Path("mine").iterdir()} == {
-        path.name: path.read_bytes() for path in source.iterdir()
+        path.name: path.read_bytes() for path in source.iterdir() if path.is_file()
     }
     assert [path.name for path in Path().iterdir()] == ["mine"]
 
@@ -77,6 +79,17 @@ def test_a_copy_of_a_scenario_and_of_a_study_is_the_same_run(command):
     assert [run.key for run in load_study("my-study.yaml").runs] == [
         run.key for run in load_study("quick").runs
     ]
+
+
+def test_a_copy_of_a_trace_leaves_out_what_pip_compiled(command, tmp_path, monkeypatch):
+    source = tmp_path / "source"
+    shutil.copytree(bundled.folder("traces") / "commute-5g", source)
+    (source / "__pycache__").mkdir(exist_ok=True)
+    monkeypatch.setattr(bundled_files, "bundled_path", lambda *_: source)
+
+    assert command("copy", "trace", "commute-5g", "mine").code == 0
+    assert Path("mine", "README.md").is_file()
+    assert not Path("mine", "__pycache__").exists()
 
 
 @pytest.mark.slow
