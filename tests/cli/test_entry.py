@@ -89,7 +89,7 @@ def test_a_closed_pipe_ends_in_silence(words, monkeypatch, command):
     ("words", "last"),
     [
         ("validate quickstart", "scenario.outline"),
-        ("show trace people-week", "cli.list_names.sorted"),
+        ("show trace people-week", "cli.list_names.files_of"),
         ("study status quick --home runs", "studies.study_setup.mixtures"),
         ("selector show fedgcs-quick", "selector_training.break_even.facts_by_clients"),
         (
