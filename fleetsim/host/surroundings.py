@@ -135,8 +135,26 @@ class Surroundings(NamedTuple):
                 raise error(f"{what} {message} ({fault.strerror}); let it stay") from fault
         for name, stream in self.streams.items():
             if name != "stdin" and getattr(stream, "closed", False):
-                setattr(sys, name, getattr(sys, f"__{name}__"))
-                raise error(f"{what} closes sys.{name}, which is not its own; leave it open")
+                setattr(sys, name, _open_again(name))
+                message = "closes sys.stdout or sys.stderr, which are not its own; leave them open"
+                raise error(f"{what} {message}")
+
+
+def _open_again(name: str) -> Any:
+    """Return the stream that the interpreter began with, or another one if that is closed, too.
+
+    In a command, where prints go to stderr, that is what code closes as `sys.stdout`. Without it
+    nobody could read the message. Closing it leaves its descriptor open.
+    """
+    first = getattr(sys, f"__{name}__")
+    if not getattr(first, "closed", False):
+        return first
+    try:
+        return open(
+            _STREAMS.index(name), "w", buffering=1, closefd=False, errors="backslashreplace"
+        )
+    except OSError:  # the descriptor is closed
+        return None
 
 
 def _torch_defaults() -> tuple[str, str, bool]:

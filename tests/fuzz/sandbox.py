@@ -77,7 +77,11 @@ def _run(words: Sequence[str], folder: Path) -> Ending:
     process = os.fork()
     if process == 0:
         os.write(writes, Path("/proc/self/statm").read_bytes())
-        os._exit(_exit_code(words, folder, logs))
+        code = 71  # where even the traceback cannot be written
+        try:
+            code = _exit_code(words, folder, logs)
+        finally:
+            os._exit(code)
     _, resident_pages, *_ = os.read(reads, 100).split()
     os.close(reads)
     os.close(writes)

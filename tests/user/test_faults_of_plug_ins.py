@@ -376,3 +376,18 @@ def test_a_run_is_not_resumed_with_what_a_plug_in_gives_now(own_module, name, me
     Path("by").write_text("0")
     done = fleetsim.run("small.yaml", plugin=name, out="out", resume=True, progress=False)
     assert done.manifest.status == "done"
+
+
+def test_a_stream_that_code_closes_is_open_again_for_the_message(monkeypatch, capfd):
+    """In a command sys.stdout is sys.stderr for the code, and both are the interpreter's own."""
+    stream = os.fdopen(2, "w", closefd=False)
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(sys, "__stderr__", stream)
+
+    message = "mine closes sys.stdout or sys.stderr, which are not its own"
+    with printing_to_stderr(), pytest.raises(PluginError, match=message), user_code("mine"):
+        sys.stdout.close()
+
+    assert stream.closed
+    sys.stderr.write("seen\n")
+    assert capfd.readouterr().err == "seen\n"
