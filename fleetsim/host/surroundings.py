@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 _STREAMS = ("stdin", "stdout", "stderr")
 _ENDINGS = ("_exit", "abort", "execv", "execve")
 """Functions of `os` that end the process at once; the other `exec` functions call these."""
+_HOOKS = ((sys, "excepthook"), (sys, "unraisablehook"), (threading, "excepthook"))
 _SIGNALS = tuple(
     getattr(signal, f"SIG{name}")
     for name in ["ALRM", "CHLD", "HUP", "INT", "PIPE", "PROF", "TERM", "USR1", "USR2", "VTALRM"]
@@ -91,6 +92,8 @@ class Surroundings(NamedTuple):
     """NumPy's treatment of them; None: it is not imported."""
     torch: tuple[str, str, bool]
     """Default device and number type, and whether gradients are recorded."""
+    hooks: tuple[Any, ...]
+    """Functions that report exceptions; trackers replace them, and such stay."""
 
     @classmethod
     def now(cls) -> Surroundings:
@@ -105,6 +108,7 @@ class Surroundings(NamedTuple):
             streams={name: getattr(sys, name) for name in _STREAMS},
             float_faults=None if numpy is None else dict(numpy.geterr()),
             torch=_torch_defaults(),
+            hooks=tuple(getattr(module, name, None) for module, name in _HOOKS),
         )
 
     def restore(
@@ -125,6 +129,9 @@ class Surroundings(NamedTuple):
             sys.modules["numpy"].seterr(**self.float_faults)
         if now.torch != self.torch:
             _set_torch_defaults(*self.torch)
+        for (module, name), hook in zip(_HOOKS, self.hooks, strict=True):
+            if not callable(getattr(module, name, None)):  # no thread could be started
+                setattr(module, name, hook)
         for name, stream in self.streams.items():
             setattr(sys, name, stream)
         if self.folder is not None and now.folder != self.folder:

@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -184,6 +185,7 @@ def test_a_call_leaves_the_process_as_it_was(tmp_path):
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         signal.alarm(60)
         sys.stdout = None
+        threading.excepthook = None  # type: ignore[assignment]
         np.seterr(over="raise")
         torch.set_default_device("meta")
         torch.set_default_dtype(torch.float64)
@@ -192,6 +194,7 @@ def test_a_call_leaves_the_process_as_it_was(tmp_path):
     assert dict(os.environ) == environment
     assert (Path.cwd(), sys.stdout, signal.getsignal(signal.SIGTERM)) == (here, out, term)
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+    threading.Thread(target=int).start()
     assert np.geterr()["over"] != "raise"
     assert torch.zeros(1).device.type == "cpu"
     assert torch.get_default_dtype() is torch.float32
