@@ -22,6 +22,15 @@ def quoted(value: object) -> str:
     return cut(repr(value))
 
 
+def type_name(value: object) -> str:
+    """Return the name of a value's type; `None` has that name itself.
+
+    >>> type_name(None), type_name(1.5)
+    ('None', 'float')
+    """
+    return "None" if value is None else cut(type(value).__name__)
+
+
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun.
 

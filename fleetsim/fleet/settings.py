@@ -24,7 +24,7 @@ from fleetsim.fleet.usage.usage import UsageSettings
 from fleetsim.quoting import cut
 from fleetsim.schema import faults
 from fleetsim.schema.key_conditions import ASSIGNED_DEVICE, BATTERIES, WIFI, WIRELESS, by_key
-from fleetsim.schema.ranges import RatePerHour
+from fleetsim.schema.ranges import DeviceShare, RatePerHour
 from fleetsim.settings import Settings
 
 _FRACTION_TOLERANCE = 1e-6
@@ -41,7 +41,7 @@ class FleetSettings(Settings):
     seed: Annotated[int, Field(ge=0, lt=2**63)] | None = None
     """Seed of the clients: devices, places, people, fading and crashes, and who holds which
     samples. With one, runs of other seeds meet the same clients. null: the scenario's seed."""
-    devices: dict[str, Annotated[float, Field(ge=1e-9, le=1.0)]]
+    devices: dict[str, DeviceShare]
     """Share of the clients per device profile, bundled name or path; the shares sum to 1, and are
     rounded to whole clients. The name `market` means phones as fast as those on the market."""
     unit_spread_sigma: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0

@@ -31,7 +31,7 @@ from fleetsim.flower.costs import (
 )
 from fleetsim.host.user_code import crash_file
 from fleetsim.learning.global_generators import addressed
-from fleetsim.quoting import one_line, quoted
+from fleetsim.quoting import one_line, quoted, type_name
 from fleetsim.user.models.counted_operations import counting
 
 _CONTEXT = "context/"
@@ -213,7 +213,7 @@ class ClientNodes:
                 place, cause = _origin(self._app, fault)
                 return self._failed(sent, _RAISED, f"{place}: {type(cause).__name__}: {cause}")
         if not isinstance(reply, self._records.Message):
-            text = f"the ClientApp returned {type(reply).__name__}, not a Message"
+            text = f"the ClientApp returned {type_name(reply)}, not a Message"
             return self._failed(sent, _RAISED, f"{self._app.folder}: {text}")
         if not reply.has_content():
             return self._failed(sent, int(reply.error.code), str(reply.error.reason))

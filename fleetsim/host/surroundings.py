@@ -84,6 +84,10 @@ class Surroundings(NamedTuple):
     process: int
     folder: str | None
     """Current folder; None: it has been removed."""
+    path: tuple[str, ...]
+    """Folders in which modules are found; what the code adds stays."""
+    descriptors: tuple[int, ...]
+    """Those of the standard streams that are open."""
     handlers: dict[signal.Signals, Handler]
     """Empty outside of the main thread, which alone may set them."""
     timers: dict[int, tuple[float, float]]
@@ -103,6 +107,8 @@ class Surroundings(NamedTuple):
         return cls(
             process=os.getpid(),
             folder=_current_folder(),
+            path=tuple(sys.path),
+            descriptors=tuple(filter(_is_open, range(len(_STREAMS)))),
             handlers={number: signal.getsignal(number) for number in _SIGNALS} if is_main else {},
             timers={timer: signal.getitimer(timer) for timer in _TIMERS},
             streams={name: getattr(sys, name) for name in _STREAMS},
@@ -132,6 +138,8 @@ class Surroundings(NamedTuple):
         for (module, name), hook in zip(_HOOKS, self.hooks, strict=True):
             if not callable(getattr(module, name, None)):  # no thread could be started
                 setattr(module, name, hook)
+        if not {*self.path} <= {*now.path}:
+            sys.path[:] = self.path
         for name, stream in self.streams.items():
             setattr(sys, name, stream)
         if self.folder is not None and now.folder != self.folder:
@@ -140,11 +148,26 @@ class Surroundings(NamedTuple):
             except OSError as fault:
                 message = f"leaves the folder {self.folder}, which is no longer there"
                 raise error(f"{what} {message} ({fault.strerror}); let it stay") from fault
+        closed = {*self.descriptors} - {*now.descriptors}
+        for _ in closed:
+            # Otherwise the next file that is opened has its number, and gets what is printed.
+            os.open(os.devnull, os.O_RDWR)
+        if closed:
+            message = "closes the descriptor of a standard stream, which is not its own"
+            raise error(f"{what} {message}; leave it open")
         for name, stream in self.streams.items():
             if name != "stdin" and getattr(stream, "closed", False):
                 setattr(sys, name, _open_again(name))
                 message = "closes sys.stdout or sys.stderr, which are not its own; leave them open"
                 raise error(f"{what} {message}")
+
+
+def _is_open(descriptor: int) -> bool:
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        return False
+    return True
 
 
 def _open_again(name: str) -> Any:

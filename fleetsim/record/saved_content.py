@@ -16,13 +16,23 @@ from fleetsim.host import paths
 from fleetsim.record import checkpoint, digests, tables
 from fleetsim.record.manifest import MANIFEST, Manifest
 from fleetsim.schema import faults
-from fleetsim.schema.ranges import ClientId, Clients, DurationS, FailureChance, Rounds
+from fleetsim.schema.ranges import (
+    ClientId,
+    Clients,
+    DeviceShare,
+    DurationS,
+    EnergyJ,
+    FailureChance,
+    PositiveFraction,
+    Rounds,
+)
 from fleetsim.schema.strict_yaml import Document
 from fleetsim.settings import Settings
 
 if TYPE_CHECKING:
     import pandas as pd
 
+_Part = dict[str, Any] | None
 RUN_AGAIN = "run the scenario again"
 
 
@@ -32,13 +42,30 @@ class _Keys(Settings):
     model_config = ConfigDict(extra="allow", validate_default=False)
 
 
+class _LocalKeys(_Keys):
+    optimizer: _Part = None
+
+
+class _TaskKeys(_Keys):
+    dataset: _Part = None
+    partition: _Part = None
+    model: _Part = None
+    local: _LocalKeys = _LocalKeys()
+
+
 class _FleetKeys(_Keys):
     size: Clients = 1
-    thermal: dict[str, Any] | None = None
+    devices: dict[str, DeviceShare] = Field(default_factory=dict, min_length=1)
+    channel: _Part = None
+    usage: _Part = None
+    thermal: _Part = None
 
 
 class _StopKeys(_Keys):
     rounds: Rounds | None = None
+    time_s: DurationS | None = None
+    accuracy: PositiveFraction | None = None
+    energy_j: EnergyJ | None = None
 
 
 class _PrivacyKeys(_Keys):
@@ -52,16 +79,19 @@ class _SelectorKeys(_Keys):
 
 
 class _ServerKeys(_Keys):
+    mode: str = "synchronous"
+    aggregator: _Part = None
     deadline_s: DurationS | None = None
     privacy: _PrivacyKeys | None = None
     selector: _SelectorKeys | None = None
 
 
 class _ScenarioKeys(_Keys):
-    task: dict[str, Any] = Field(default_factory=dict)
+    task: _TaskKeys = _TaskKeys()
     fleet: _FleetKeys = _FleetKeys()
     server: _ServerKeys = _ServerKeys()
     stop: _StopKeys = _StopKeys()
+    evaluate: _Part = None
 
 
 class _Recorded(dict[str, Any]):

@@ -39,6 +39,8 @@ LengthM = Annotated[float, Field(ge=1e-3, le=1e8)]
 
 PositiveFraction = Annotated[float, Field(ge=1e-6, le=1.0)]
 """A share that may not be 0: from one in a million to all."""
+DeviceShare = Annotated[float, Field(ge=1e-9, le=1.0)]
+"""Share of a fleet that has one device: one in a billion, the largest fleet, is the least."""
 PartFraction = Annotated[float, Field(ge=1e-6, lt=1.0)]
 """A share that is neither nothing nor all."""
 FailureChance = Annotated[float, Field(ge=1e-30, lt=1.0)]

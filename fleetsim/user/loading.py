@@ -289,6 +289,9 @@ def _imported(module_name: str, label: str) -> ModuleType:
             module = importlib.import_module(module_name)
     except PluginError as fault:
         cause = fault.__cause__
+        if isinstance(cause, KeyError) and cause.args == (module_name,):
+            message = f"removes {module_name} from sys.modules as it is imported; leave it there"
+            raise refused(label, message) from cause
         missing = cause.name if isinstance(cause, ModuleNotFoundError) else None
         if missing is None or not f"{module_name}.".startswith(f"{missing}."):
             raise

@@ -184,7 +184,7 @@ ROUND = """
     [
         ("raise RuntimeError('no data')", "RuntimeError: no data"),
         ("raise SystemExit(1)", "SystemExit: 1"),
-        ("return None", "returned NoneType, not a Message"),
+        ("return None", "returned None, not a Message"),
     ],
 )
 def test_a_client_that_fails_answers_with_an_error_and_others_go_on(

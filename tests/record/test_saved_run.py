@@ -138,6 +138,7 @@ OTHER_TYPES = [
     "task: 3", "server: [1]", "fleet: {size: 1.5}", "fleet: {thermal: hot}", "stop: {rounds: 0}",
     "server: {deadline_s: {}}", "server: {privacy: {delta: x}}",
     "server: {selector: {kind: null}}", "server: {selector: {clients: [a]}}",
+    "fleet: {devices: {a: {}}}", "task: {local: {optimizer: 1}}", "stop: {accuracy: {}}",
 ]  # fmt: skip
 
 

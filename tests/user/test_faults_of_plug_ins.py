@@ -176,7 +176,7 @@ def test_what_it_prints_in_a_command_goes_to_stderr(capsys):
 def test_a_call_leaves_the_process_as_it_was(tmp_path):
     """And a run leaves the environment."""
     here, out, term = Path.cwd(), sys.stdout, signal.getsignal(signal.SIGTERM)
-    environment = dict(os.environ)
+    environment, path = dict(os.environ), list(sys.path)
     with turn(Environment):
         os.environ.pop("PATH")
         os.environ["MINE"] = "1"
@@ -186,12 +186,14 @@ def test_a_call_leaves_the_process_as_it_was(tmp_path):
         signal.alarm(60)
         sys.stdout = None
         threading.excepthook = None  # type: ignore[assignment]
+        sys.path.clear()
         np.seterr(over="raise")
         torch.set_default_device("meta")
         torch.set_default_dtype(torch.float64)
         torch.set_grad_enabled(False)
 
     assert dict(os.environ) == environment
+    assert sys.path == path
     assert (Path.cwd(), sys.stdout, signal.getsignal(signal.SIGTERM)) == (here, out, term)
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
     threading.Thread(target=int).start()
@@ -394,3 +396,20 @@ def test_a_stream_that_code_closes_is_open_again_for_the_message(monkeypatch, ca
     assert stream.closed
     sys.stderr.write("seen\n")
     assert capfd.readouterr().err == "seen\n"
+
+
+def test_a_descriptor_that_code_closes_is_taken_by_no_other_file(tmp_path, capfd):
+    message = "mine closes the descriptor of a standard stream, which is not its own; leave it open"
+    with pytest.raises(PluginError, match=message), user_code("mine"):
+        os.close(1)
+
+    with open(tmp_path / "table", "w") as table:
+        assert table.fileno() > 2
+
+
+def test_a_module_that_removes_itself_is_told(own_module, command):
+    own_module("import sys\nsys.modules.pop(__name__)\nclass Own: pass\n", "own")
+    ended = command("run", "small.yaml", "--no-train", "--plugin", "own:Own", "--out", "out")
+
+    message = "removes own from sys.modules as it is imported; leave it there"
+    assert (ended.code, ended.err) == (2, f"error: --plugin own:Own: {message}\n")

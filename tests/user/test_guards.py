@@ -15,8 +15,8 @@ def settings_of(given, kind="partition") -> Any:
 
 
 SPLITS = {
-    "None": (None, "split returned 'NoneType', not a list of arrays, one for each client"),
-    "too few": ([[0], [1]], "split returned 2 arrays for 3 clients"),
+    "None": (None, "split returned None, not a list of arrays, one for each client"),
+    "too few": ([[0], [1]], "split returned 2 arrays, not an array for each of 3 clients"),
     "masks": ([np.ones(9, bool)] * 3, "bool of shape (9,) for client 0, not indices [n]"),
     "two dimensions": ([[[0]], [1], [2]], "int64 of shape (1, 1) for client 0, not indices"),
     "past the end": ([[0], [9], [1]], "sample 9 for client 1; there are 0 to 8"),
@@ -80,8 +80,8 @@ def aggregator_of(answer):
 
 
 MODELS = {
-    "None": (lambda base: None, "'NoneType', not a numpy array"),
-    "too short": (lambda base: base[:-1], "an array of shape (3,) for a model of (4,)"),
+    "None": (lambda base: None, "None, not a numpy array"),
+    "too short": (lambda base: base[:-1], "an array of shape (3,), not a model of shape (4,)"),
     "whole numbers": (lambda base: base.astype(int), "an array of int64, not of float32 or"),
     "NaN": (lambda base: base + np.nan, "4 of 4 numbers that are not finite as float32"),
     "infinite": (lambda base: base - np.inf, "4 of 4 numbers that are not finite"),

@@ -24,6 +24,7 @@ from fleetsim.contracts import (
 from fleetsim.contracts.recording import joined, part_of
 from fleetsim.engine.servers.user_part import UserPart, are_plain_arrays
 from fleetsim.host.user_code import user_code
+from fleetsim.quoting import type_name
 
 _KEPT, _SERVER = "kept", "server"
 
@@ -87,7 +88,7 @@ class ClientMemory:
         step = ServerStep(self._start, before, after, in_order)
         answer = self._asked("server_step", self._server, step)
         if not (isinstance(answer, tuple) and len(answer) == 2):
-            got = type(answer).__name__
+            got = type_name(answer)
             raise self._fault("server_step", f"must return (model, arrays), got {got}")
         given, shape = answer[0], before.shape
         if not isinstance(given, np.ndarray) or given.shape != shape or given.dtype.kind != "f":
@@ -147,7 +148,7 @@ class ClientMemory:
 
     def _arrays(self, method: str, answer: Any) -> Arrays:
         if not are_plain_arrays(answer):
-            got = type(answer).__name__
+            got = type_name(answer)
             must = "must return a dict of arrays without objects, by name"
             raise self._fault(method, f"{must}, got {got}")
         return answer

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from fleetsim import rng
 from fleetsim.contracts import Cohort, FloatArray, IntArray, Work
 from fleetsim.engine.tasks.task import Task, TrainingRequest
+from fleetsim.quoting import type_name
 
 _MAX_SHOWN = 500
 _MAX_READ = 8 * _MAX_SHOWN
@@ -162,6 +163,6 @@ def text_of(answer: object) -> str:
     try:
         text = repr(answer.tolist() if isinstance(answer, np.ndarray) else answer)
     except Exception:  # its own method may fail
-        return f"an object of {type(answer).__name__}"
+        return f"an object of {type_name(answer)}"
     text = " ".join(_ADDRESS.sub("", _NUMPY_NUMBER.sub(r"\1", text[:_MAX_READ])).split())
     return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."

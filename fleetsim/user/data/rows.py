@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from fleetsim.errors import DataError
 from fleetsim.host.user_code import user_faults
-from fleetsim.quoting import quoted
+from fleetsim.quoting import quoted, type_name
 from fleetsim.user.data import hugging_face
 from fleetsim.user.data.values import as_array, is_of
 
@@ -350,4 +350,4 @@ def _is_array(value: Any) -> bool:
 
 
 def _kind(value: Any) -> str:
-    return type(value).__name__
+    return type_name(value)

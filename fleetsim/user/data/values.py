@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fleetsim.errors import DataError
 from fleetsim.learning.data.dataset import scaled
 from fleetsim.learning.data.own_data import Array, finite, tokens, with_channel
-from fleetsim.quoting import quoted
+from fleetsim.quoting import quoted, type_name
 
 COLOURS = (1, 3)
 """Numbers of channels of an image of bytes."""
@@ -160,4 +160,4 @@ def _is_missing(value: Any) -> bool:
 
 
 def _described(value: Any, array: NDArray[Any]) -> str:
-    return f"of type {type(value).__name__}" if array.ndim == 0 else f"an array of {array.dtype}"
+    return f"of type {type_name(value)}" if array.ndim == 0 else f"an array of {array.dtype}"

@@ -19,6 +19,7 @@ from fleetsim.learning.global_generators import addressed
 from fleetsim.learning.models.flat_vector import flatten
 from fleetsim.learning.models.model_fault import ModelFaultError, from_code_of
 from fleetsim.learning.models.synthetic_samples import drawn_samples, zero_batch
+from fleetsim.quoting import type_name
 from fleetsim.training.trial_clients import copied
 from fleetsim.user.watched_calls import faults_of
 
@@ -94,7 +95,7 @@ def check_logits(logits: object, samples: SampleForm, num: int) -> None:
     """Check that what a network returns for some samples are logits."""
     if not isinstance(logits, Tensor):
         raise ModelFaultError(
-            f"its forward pass returns {type(logits).__name__}; it must return a tensor of logits"
+            f"its forward pass returns {type_name(logits)}; it must return a tensor of logits"
         )
     places = samples.input_shape[:1] if samples.is_sequence else ()
     expected = (num, *places, samples.num_classes)
@@ -153,7 +154,7 @@ def _initial(make: Callable[[], object], samples: SampleForm, seed: int) -> nn.M
         module = make()
         if not isinstance(module, nn.Module):
             made: Any = module
-            what = f"the class {made.__name__}" if isinstance(made, type) else type(made).__name__
+            what = f"the class {made.__name__}" if isinstance(made, type) else type_name(made)
             raise ModelFaultError(f"gives {what}, not an object of torch.nn.Module")
         with from_code_of("its move to the CPU"):
             module = module.to("cpu")

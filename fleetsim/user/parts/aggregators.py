@@ -14,7 +14,7 @@ from fleetsim.errors import PluginError
 from fleetsim.host.user_code import user_code
 from fleetsim.learning.aggregation.settings import AggregatorSettings
 from fleetsim.learning.aggregation.weighted_mean import AggregatorKind
-from fleetsim.quoting import quoted
+from fleetsim.quoting import quoted, type_name
 from fleetsim.user.plugin import PluginKind, PluginSettings, kinds_of
 from fleetsim.user.watched_calls import TwinCalls, WatchedCalls, same
 
@@ -140,9 +140,9 @@ class CheckedAggregator:
 def model_fault(answer: Any, base: Parameters) -> str | None:
     """Return what an answer of `aggregate` is instead of a model of the shape of `base`."""
     if not isinstance(answer, np.ndarray):
-        return f"{quoted(type(answer).__name__)}, not a numpy array"
+        return f"{type_name(answer)}, not a numpy array"
     if answer.shape != base.shape:
-        return f"an array of shape {answer.shape} for a model of {base.shape}"
+        return f"an array of shape {answer.shape}, not a model of shape {base.shape}"
     if not np.issubdtype(answer.dtype, np.floating):
         return f"an array of {answer.dtype}, not of float32 or float64"
     return None
@@ -151,12 +151,12 @@ def model_fault(answer: Any, base: Parameters) -> str | None:
 def state_fault(state: Any) -> str | None:
     """Return what a state is instead of a dict from names to arrays without objects."""
     if not isinstance(state, dict):
-        return f"{quoted(type(state).__name__)}, not a dict of arrays by name"
+        return f"{type_name(state)}, not a dict of arrays by name"
     for name, value in state.items():
         if not isinstance(name, str) or not name:
             return f"a dict with the key {quoted(name)}, not a name"
         if not isinstance(value, np.ndarray) or value.dtype.hasobject:
-            return f"{quoted(type(value).__name__)} as {quoted(name)}, not a numpy array"
+            return f"{type_name(value)} as {quoted(name)}, not a numpy array"
     return None
 
 

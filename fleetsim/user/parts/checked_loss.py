@@ -12,6 +12,7 @@ from fleetsim.errors import PluginError, ScenarioError
 from fleetsim.host.user_code import user_faults
 from fleetsim.learning.local.sample_losses import LossFunction
 from fleetsim.learning.models.model_fault import ModelFaultError, from_code_of
+from fleetsim.quoting import type_name
 
 _NUM_TRIED = 5
 _SPREAD = 2.0
@@ -60,7 +61,7 @@ def weights_fault(part: Any) -> str | None:
 def answer_fault(answer: Any, num_samples: int) -> str | None:
     """Return what an answer is instead of the losses [n] of samples."""
     if not isinstance(answer, Tensor):
-        return f"returned {type(answer).__name__}, not a tensor"
+        return f"returned {type_name(answer)}, not a tensor"
     if answer.shape != (num_samples,):
         what = "one number" if answer.dim() == 0 else f"the shape {tuple(answer.shape)}"
         return (

@@ -27,6 +27,7 @@ from fleetsim.learning.local.optimizer_settings import SgdSettings
 from fleetsim.learning.local.sample_losses import losses
 from fleetsim.learning.local.settings import LocalSettings
 from fleetsim.learning.models.flat_vector import flatten
+from fleetsim.quoting import type_name
 from fleetsim.user.watched_calls import WatchedCalls, same
 
 _NUM_CLIENTS = 3
@@ -71,7 +72,7 @@ def _rounds(
     if has_part:
         wire = calls.call(at_hand(), "wire", parameters.size)
         if not isinstance(wire, Wire):
-            raise calls.refused(f"wire returned {type(wire).__name__}, not a Wire")
+            raise calls.refused(f"wire returned {type_name(wire)}, not a Wire")
         server = _arrays("start_server", calls.call(at_hand(), "start_server", start), calls)
     kept: dict[int, Arrays] = {}
     trace: list[Any] = []
@@ -154,7 +155,7 @@ def _step(
     answer = calls.call(part, "server_step", server, step, names=("server", "step"))
     if not (isinstance(answer, tuple) and len(answer) == 2):
         raise calls.refused(
-            f"server_step returned {type(answer).__name__}, not (model, arrays of the server)"
+            f"server_step returned {type_name(answer)}, not (model, arrays of the server)"
         )
     model, arrays = answer
     if not (isinstance(model, np.ndarray) and model.shape == step.before.shape):
@@ -175,7 +176,7 @@ def _arrays(method: str, answer: Any, calls: WatchedCalls) -> Arrays:
         for name, array in answer.items()
     ):
         return answer
-    raise calls.refused(f"{method} returned {type(answer).__name__}, not a dict of arrays by name")
+    raise calls.refused(f"{method} returned {type_name(answer)}, not a dict of arrays by name")
 
 
 def _check_bytes(what: str, arrays: Arrays, most_byte: int, calls: WatchedCalls) -> None:

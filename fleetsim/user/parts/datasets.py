@@ -14,6 +14,7 @@ from fleetsim.learning import global_generators
 from fleetsim.learning.data.dataset import AccessedInputs, ByteImages, Dataset, content_sha256
 from fleetsim.learning.data.dataset_kind import DatasetKind
 from fleetsim.learning.data.loading import DatasetSettings
+from fleetsim.quoting import type_name
 from fleetsim.user.data.user_dataset import UserDataset, dataset
 from fleetsim.user.plugin import PluginKind, PluginSettings, accepts, kinds_of, name_of
 from fleetsim.user.watched_calls import WatchedCalls, faults_of, refused, same
@@ -93,7 +94,7 @@ def _token_fault(dataset: Dataset) -> str | None:
 def _described(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return f"{value.dtype} of shape {value.shape}"
-    return f"of type {type(value).__name__}"
+    return f"of type {type_name(value)}"
 
 
 _PURPOSE = "data/plug-in"

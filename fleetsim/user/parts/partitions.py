@@ -10,7 +10,7 @@ from fleetsim.contracts import IntArray, Partition
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.partition.client_samples import PartitionSettings
 from fleetsim.learning.partition.partition_kind import PartitionKind
-from fleetsim.quoting import quoted
+from fleetsim.quoting import type_name
 from fleetsim.user.plugin import PluginKind, PluginSettings, accepts, kinds_of
 from fleetsim.user.watched_calls import WatchedCalls, refused, same
 
@@ -103,9 +103,9 @@ class PartitionPlugins(PluginKind):
 def split_fault(answer: Any, *, num_samples: int, num_clients: int) -> str | None:
     """Return what an answer of `split` is instead of a partition of samples 0..n-1."""
     if not isinstance(answer, Sequence | np.ndarray) or isinstance(answer, str):
-        return f"{quoted(type(answer).__name__)}, not a list of arrays, one for each client"
+        return f"{type_name(answer)}, not a list of arrays, one for each client"
     if len(answer) != num_clients:
-        return f"{len(answer)} arrays for {num_clients} clients"
+        return f"{len(answer)} arrays, not an array for each of {num_clients} clients"
     owner = np.full(num_samples, -1, dtype=np.int64)
     for client, each in enumerate(answer):
         try:

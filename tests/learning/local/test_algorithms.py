@@ -237,7 +237,7 @@ def test_a_job_carries_what_a_client_keeps_and_receives() -> None:
 
 
 WRONG: list[Any] = [
-    (None, r"train_client must return a ClientUpdate \(from fleetsim.contracts\), got NoneType"),
+    (None, r"train_client must return a ClientUpdate \(from fleetsim.contracts\), got None"),
     ({"loss": "low"}, "with a number as loss, got str"),
     ({"metrics": {"x": "y"}}, "with a number as x, got str"),
     ({"state": {"c": [1.0]}}, "whose state is a dict of numpy arrays of numbers"),

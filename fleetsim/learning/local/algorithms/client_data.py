@@ -19,6 +19,7 @@ from fleetsim.learning.local.optimizers import Descent
 from fleetsim.learning.local.step_settings import StepSettings
 from fleetsim.learning.models.dropout import dropping_out
 from fleetsim.learning.models.flat_vector import FrozenWeights, flatten, load_flat
+from fleetsim.quoting import type_name
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -196,18 +197,18 @@ def _plain(number: float | np.floating[Any]) -> float:
 def _wrong_with(update: Any) -> str | None:
     """Return what an update must be instead; None if it is right."""
     if not isinstance(update, ClientUpdate):
-        return f"(from fleetsim.contracts), got {type(update).__name__}"
+        return f"(from fleetsim.contracts), got {type_name(update)}"
     metrics: Any = update.metrics or {}
     losses: Any = update.epoch_losses or ()
     if not isinstance(metrics, Mapping) or not all(isinstance(key, str) for key in metrics):
-        return f"whose metrics are numbers by name, got {type(metrics).__name__}"
+        return f"whose metrics are numbers by name, got {type_name(metrics)}"
     if not isinstance(losses, tuple | list):
-        return f"whose epoch_losses are a tuple of numbers, got {type(losses).__name__}"
+        return f"whose epoch_losses are a tuple of numbers, got {type_name(losses)}"
     rms = () if update.loss_rms is None else (update.loss_rms,)
     numbers = [("loss", update.loss), *metrics.items(), *(("loss_rms", loss) for loss in rms)]
     for key, number in [*numbers, *(("epoch_losses", loss) for loss in losses)]:
         if not isinstance(number, int | float | np.floating):
-            return f"with a number as {key}, got {type(number).__name__}"
+            return f"with a number as {key}, got {type_name(number)}"
     for name, arrays in (("state", update.state), ("sent", update.sent)):
         if (message := _wrong_arrays(arrays)) is not None:
             return f"whose {name} is a dict of numpy arrays of numbers by name, got {message}"
@@ -218,9 +219,9 @@ def _wrong_arrays(arrays: Any) -> str | None:
     if arrays is None:
         return None
     if not isinstance(arrays, dict):
-        return type(arrays).__name__
+        return type_name(arrays)
     for key, array in arrays.items():
         is_numbers = isinstance(array, np.ndarray) and array.dtype.kind in "fiub"
         if not isinstance(key, str) or not is_numbers:
-            return f"{type(array).__name__} as {key!r}"
+            return f"{type_name(array)} as {key!r}"
     return None
