@@ -1,9 +1,9 @@
 """State of the process around code of the user's own, which is restored after each call.
 
-A process that the code forks ends with the call. Functions that end or replace a process at once
-(`os._exit`, `os.abort`, `os.execv`) raise instead: nobody could tell such an end from a run that is
-done. Changes of the environment last until the end of the run (`turns.Environment`): libraries read
-some variables long after they were set.
+A process that the code forks ends where it returns to fleetsim. Functions that end or replace a
+process at once (`os._exit`, `os.abort`, `os.execv`) raise instead: nobody could tell such an end
+from a run that is done. Changes of the environment last until the end of the run
+(`turns.Environment`): libraries read some variables long after they were set.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
+_PACKAGE = str(Path(__file__).parents[1])
 _STREAMS = ("stdin", "stdout", "stderr")
 _ENDINGS = ("_exit", "abort", "execv", "execve")
 """Functions of `os` that end the process at once; the other `exec` functions call these."""
@@ -60,6 +62,7 @@ class _Endings:
         if self._num_within > 0:
             self._num_within = 0
             vars(os).update(self._originals)
+            _end_on_return()
 
     def _raises(self, name: str) -> Callable[..., Any]:
         def raises(*arguments: Any, **named: Any) -> Any:
@@ -74,6 +77,26 @@ class _Endings:
 endings_raise = _Endings()
 if hasattr(os, "register_at_fork"):  # not on Windows, which cannot fork
     os.register_at_fork(after_in_child=endings_raise.after_fork)
+
+
+def _end_on_return() -> None:
+    """End this process, just forked by the code, where it returns to a call of fleetsim's.
+
+    The parent goes on there. A network that forks in each of n passes would leave 2^n processes.
+    """
+    calls: set[FrameType] = set()
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None:
+        if frame.f_code.co_filename.startswith(_PACKAGE):
+            calls.add(frame)
+        frame = frame.f_back
+
+    def end(frame: FrameType, event: str, _: object) -> None:
+        if frame in calls or (event == "return" and frame.f_back in calls):
+            os._exit(0)
+
+    sys.setprofile(end)
+
 
 Handler = Callable[[int, FrameType | None], Any] | int | None
 
@@ -120,7 +143,7 @@ class Surroundings(NamedTuple):
     def restore(
         self, what: str, error: Callable[[str], Exception], *, with_signals: bool = True
     ) -> None:
-        """Restore everything; a forked process ends here."""
+        """Restore everything; a forked process ends here, if not before."""
         if os.getpid() != self.process:
             os._exit(0)
         now = Surroundings.now()

@@ -1,5 +1,6 @@
 """Faults of plug-ins in a run: one line with file and line, and a process as it was before."""
 
+import contextlib
 import os
 import signal
 import sys
@@ -9,11 +10,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 import fleetsim
 from fleetsim.errors import PluginError, ScenarioError
 from fleetsim.host.turns import Environment, turn
 from fleetsim.host.user_code import printing_to_stderr, user_code
+from fleetsim.learning.local import local_sgd
+from fleetsim.learning.local.optimizer_settings import SgdSettings
+from fleetsim.learning.local.settings import LocalSettings
+from fleetsim.learning.models.flat_vector import flatten
 from fleetsim.studies.backends import LocalProcesses, RemoteTasks
 from fleetsim.studies.execution import execute
 from fleetsim.studies.run_process import output_of
@@ -153,6 +159,29 @@ def test_processes_that_code_of_ones_own_begins_end_as_they_like():
         _, replaced = os.waitpid(again, 0)
 
     assert [os.waitstatus_to_exitcode(each) for each in (status, replaced)] == [7, 8]
+
+
+def test_a_process_that_a_network_forks_ends_after_the_pass(tmp_path):
+    """Each went on with the training, and forked again: 2^n processes after n passes."""
+    log = os.open(tmp_path / "log", os.O_APPEND | os.O_CREAT | os.O_WRONLY)
+
+    class Forks(nn.Linear):
+        def forward(self, inputs):
+            os.fork()
+            os.write(log, b"x")
+            return super().forward(inputs)
+
+    module = Forks(3, 2)
+    samples = torch.zeros(8, 3), torch.zeros(8, dtype=torch.int64)
+    settings = LocalSettings(epochs=1, batch_size=1, optimizer=SgdSettings(learning_rate=0.1))
+    passes = local_sgd.Passes(epochs=1, stream=np.random.default_rng(1))
+    with user_code("mine"):
+        local_sgd.train(module, flatten(module), *samples, settings, passes)
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            os.wait()
+
+    assert (tmp_path / "log").stat().st_size == 8 + 8  # passes of this process and of its own
 
 
 def test_ctrl_c_and_errors_of_fleetsim_pass_and_others_name_the_innermost_line_outside_libraries():
@@ -403,7 +432,7 @@ def test_a_descriptor_that_code_closes_is_taken_by_no_other_file(tmp_path, capfd
     with pytest.raises(PluginError, match=message), user_code("mine"):
         os.close(1)
 
-    with open(tmp_path / "table", "w") as table:
+    with (tmp_path / "table").open("w") as table:
         assert table.fileno() > 2
 
 
