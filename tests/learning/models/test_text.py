@@ -5,6 +5,7 @@ import pytest
 import torch
 from pydantic import ValidationError
 from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from fleetsim import rng
 from fleetsim.contracts import SampleForm
@@ -12,7 +13,7 @@ from fleetsim.errors import ScenarioError
 from fleetsim.learning.models import settings as models
 from fleetsim.learning.models.flat_vector import flatten
 from fleetsim.learning.models.networks import build_model
-from fleetsim.learning.models.text import Block
+from fleetsim.learning.models.text import Attention, Block
 
 SMALL_LSTM = models.LstmSettings(embedding=3, hidden=5, layers=2)
 SMALL_GPT2 = models.Gpt2Settings(layers=2, heads=2, width=8)
@@ -99,6 +100,30 @@ def test_a_block_equals_torchs_encoder_layer_with_normalised_inputs_and_tanh_gel
     mask = nn.Transformer.generate_square_subsequent_mask(5)
 
     torch.testing.assert_close(block(hidden), theirs(hidden, src_mask=mask, is_causal=True))
+
+
+@pytest.mark.parametrize("backend", [SDPBackend.MATH, SDPBackend.FLASH_ATTENTION])
+def test_attention_equals_its_definition(backend: SDPBackend) -> None:
+    """Vaswani et al. 2017, equation 1, over the positions up to each; with its gradient."""
+    layer = Attention(6, heads=2).double()
+    hidden = torch.from_numpy(rng.stream(1, "test").standard_normal((3, 5, 6))).requires_grad_()
+    seen = torch.zeros(3, 5, 6, dtype=torch.float64)
+    query, key, value = (part.unflatten(2, (2, 3)) for part in layer.qkv(hidden).split(6, dim=2))
+    for at in range(5):
+        for head in range(2):
+            before = slice(0, at + 1), head
+            scores = (key[:, *before] * query[:, at, None, head]).sum(-1) / math.sqrt(3)
+            shares = scores.exp() / scores.exp().sum(1, keepdim=True)
+            mean = (shares[..., None] * value[:, *before]).sum(1)
+            seen = seen.clone()
+            seen[:, at, 3 * head : 3 * head + 3] = mean
+    expected = layer.out(seen)
+    with sdpa_kernel(backend):
+        given = layer(hidden)
+
+    torch.testing.assert_close(given, expected, rtol=1e-12, atol=1e-14)
+    slopes = [torch.autograd.grad(each.square().sum(), hidden)[0] for each in (given, expected)]
+    torch.testing.assert_close(*slopes, rtol=1e-10, atol=1e-13)
 
 
 def test_gpt2_begins_as_published() -> None:
