@@ -87,6 +87,8 @@ def _end_on_return() -> None:
     calls: set[FrameType] = set()
     frame: FrameType | None = sys._getframe(2)
     while frame is not None:
+        if frame.f_globals.get("__name__") == "multiprocessing.popen_fork":
+            return  # it never returns there, and would be slower
         if frame.f_code.co_filename.startswith(_PACKAGE):
             calls.add(frame)
         frame = frame.f_back

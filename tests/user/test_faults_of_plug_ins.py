@@ -1,6 +1,7 @@
 """Faults of plug-ins in a run: one line with file and line, and a process as it was before."""
 
 import contextlib
+import multiprocessing
 import os
 import signal
 import sys
@@ -158,7 +159,11 @@ def test_processes_that_code_of_ones_own_begins_end_as_they_like():
             os.execlp("sh", "sh", "-c", "exit 8")
         _, replaced = os.waitpid(again, 0)
 
+        with multiprocessing.get_context("fork").Pool(1) as pool:
+            answer = pool.apply(sys.getprofile)
+
     assert [os.waitstatus_to_exitcode(each) for each in (status, replaced)] == [7, 8]
+    assert answer is None
 
 
 def test_a_process_that_a_network_forks_ends_after_the_pass(tmp_path):
