@@ -22,7 +22,10 @@ from tests.learning.side_by_side import (
     vector_of,
 )
 
-LARGE = {"resnet18-group", "resnet18-batch", "vgg16-group", "vgg16-batch", "shufflenet-v2-group"}
+SLOW = [pytest.mark.slow]
+MARKS = dict.fromkeys(("resnet18-group", "resnet18-batch", "shufflenet-v2-group"), SLOW) | {
+    name: [*SLOW, pytest.mark.long] for name in ("vgg16-group", "vgg16-batch")
+}
 NAMES = [
     "-".join(filter(None, (model.kind, getattr(model, "norm", None)))) for model, _ in PUBLISHED
 ]
@@ -30,10 +33,7 @@ NAMES = [
 
 @pytest.mark.parametrize(
     "index",
-    [
-        pytest.param(index, marks=[pytest.mark.slow] if name in LARGE else [], id=name)
-        for index, name in enumerate(NAMES)
-    ],
+    [pytest.param(index, marks=MARKS.get(name, []), id=name) for index, name in enumerate(NAMES)],
 )
 def test_every_network_is_trained_as_one_client_after_the_other(index: int) -> None:
     """With unequal sizes, a smaller last batch and running statistics; then one float32 step."""
