@@ -21,9 +21,10 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from operator import attrgetter
-from typing import ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fleetsim.contracts import BoolArray, FloatArray, Parameters, Report, State
 from fleetsim.errors import ScenarioError
@@ -105,7 +106,7 @@ class FedAvgSettings(RuleKind):
         self, base: Parameters, reports: Sequence[Report], buffers: BoolArray | None
     ) -> Parameters:
         """Return the mean of the delivered models [P], a new array without a share of `base`."""
-        return weighted_mean(base, reports, self.weights).astype(np.float32)
+        return mean_model(base, reports, self.weights)
 
 
 Order = Callable[[Report], tuple[float, ...]]
@@ -140,6 +141,14 @@ def check_shape(client: int, vector: Parameters, base: Parameters) -> None:
         raise ValueError(f"client {client} sent {vector.shape} weights for a model of {base.shape}")
 
 
+def mean_model(base: Parameters, reports: Sequence[Report], weights: ClientWeights) -> Parameters:
+    """Return the `weighted_mean` in float32."""
+    terms = _terms(base, reports, weights)
+    result = np.empty(base.shape, dtype=np.float32)
+    _fill_with_mean(result, terms, of_changes=False, is_sum=are_shares(reports))
+    return result
+
+
 def weighted_mean(
     base: Parameters,
     reports: Sequence[Report],
@@ -153,7 +162,10 @@ def weighted_mean(
     sum if `takes_shares`; else the result is always a mean.
     """
     terms = _terms(base, reports, weights)
-    return _mean(base, terms, of_changes=False, is_sum=are_shares(reports) and takes_shares)
+    result = np.empty(base.shape, dtype=np.float64)
+    is_sum = are_shares(reports) and takes_shares
+    _fill_with_mean(result, terms, of_changes=False, is_sum=is_sum)
+    return result
 
 
 def mean_change(base: Parameters, reports: Sequence[Report], weights: ClientWeights) -> FloatArray:
@@ -162,7 +174,9 @@ def mean_change(base: Parameters, reports: Sequence[Report], weights: ClientWeig
     `base` [P] replaces a base that a report does not name.
     """
     terms = _terms(base, reports, weights)
-    return _mean(base, terms, of_changes=True, is_sum=are_shares(reports))
+    result = np.empty(base.shape, dtype=np.float64)
+    _fill_with_mean(result, terms, of_changes=True, is_sum=are_shares(reports))
+    return result
 
 
 def weight_of(report: Report, weights: ClientWeights) -> float:
@@ -193,28 +207,30 @@ def _terms(base: Parameters, reports: Sequence[Report], weights: ClientWeights) 
     return terms
 
 
-def _mean(
-    base: Parameters, terms: Sequence[_Term], *, of_changes: bool, is_sum: bool
-) -> FloatArray:
+def _fill_with_mean(
+    result: NDArray[np.floating[Any]], terms: Sequence[_Term], *, of_changes: bool, is_sum: bool
+) -> None:
+    """Compute the mean in float64, a block at a time, and write it to `result` [P]."""
     weights = np.array([term.weight for term in terms], dtype=np.float64)
-    total = np.empty(base.shape, dtype=np.float64)
-    num_columns = max(1, min(BLOCK_NUMBERS // len(terms), base.size))
-    scratch = np.empty(len(terms) * num_columns, dtype=np.float64)
+    total = weights.sum()
+    num_columns = max(1, min(BLOCK_NUMBERS // len(terms), result.size))
+    scratch = np.empty((len(terms) + 1) * num_columns, dtype=np.float64)
     with np.errstate(invalid="ignore"):  # infinity minus infinity: reported by client below
-        for first in range(0, base.size, num_columns):
+        for first in range(0, result.size, num_columns):
             part = slice(first, first + num_columns)
-            flat = scratch[: len(terms) * total[part].size]
+            size = result[part].size
+            mean, flat = scratch[:size], scratch[size : (len(terms) + 1) * size]
             np.concatenate([term.vector[part] for term in terms], out=flat)
             if of_changes:
                 flat -= np.concatenate([term.start[part] for term in terms])
             # Adds client after client. Not a matrix product: its order may follow the threads.
-            np.einsum("k,kp->p", weights, flat.reshape(len(terms), -1), out=total[part])
-    if not np.isfinite(total).all():  # no sum of finite float32 leaves float64
-        for term in terms:
-            check_finite(term.client, term.vector)
-    if not is_sum:
-        total /= weights.sum()
-    return total
+            np.einsum("k,kp->p", weights, flat.reshape(len(terms), -1), out=mean)
+            if not np.isfinite(mean).all():  # no sum of finite float32 leaves float64
+                for term in terms:
+                    check_finite(term.client, term.vector)
+            if not is_sum:
+                mean /= total
+            result[part] = mean
 
 
 def check_weights(weights: Sequence[float], reports: Sequence[Report]) -> None:

@@ -21,7 +21,7 @@ from fleetsim.contracts import (
     Wire,
 )
 from fleetsim.errors import PluginError
-from fleetsim.learning.aggregation.weighted_mean import weighted_mean
+from fleetsim.learning.aggregation.weighted_mean import mean_model
 from fleetsim.learning.local.algorithms.client_data import ClientData, run_algorithm
 from fleetsim.learning.local.optimizer_settings import SgdSettings
 from fleetsim.learning.local.sample_losses import losses
@@ -97,7 +97,7 @@ def _rounds(
                     )
             reports.append(_report(client, result, parameters))
             trace.append(result._asdict())
-        after = weighted_mean(parameters, reports, "uniform").astype(np.float32)
+        after = mean_model(parameters, reports, "uniform")
         if has_part:
             step = ServerStep(start, parameters, after, tuple(reports))
             after, server = _step(at_hand(), calls, server, step)
