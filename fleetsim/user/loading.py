@@ -231,6 +231,7 @@ def of_class_or_function(
     """Return a class or function as a plug-in, of the kind that it is if none is given."""
     if not isinstance(definition, type):
         of_kind = kind or _kind_of_function(definition, name, label)
+        label = label if kind else f"--plugin {of_kind.name}={name}"
         return wrapped(of_kind, definition, name, label, lambda _: of_kind.of_function(definition))
     of_kind = kind or kind_of(definition, label, name)
     settings = getattr(definition, "Settings", None)
