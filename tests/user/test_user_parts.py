@@ -330,7 +330,8 @@ def test_a_part_does_not_take_the_place_of_another_that_the_scenario_names(own):
     with pytest.raises(ScenarioError, match=message):
         load("small.yaml", "task.partition.kind=own:Shufled", plugin="own:Shuffled")
     named = load("small.yaml", "server.aggregator.kind=own:Median", plugin="own:Median")
-    assert load(named, plugin="own:Median").server.aggregator.kind == "own:Median"
+
+    assert load(named, plugin="own:Median").data()["server"]["aggregator"]["kind"] == "own:Median"
 
 
 def test_a_key_of_the_settings_that_fleetsim_needs_itself_is_refused(own_module):
