@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from fleetsim.host import paths
+from fleetsim.quoting import quoted
 from fleetsim.schema.spelling import did_you_mean
 
 Kind = Literal[
@@ -83,7 +84,11 @@ def not_found(kind: Kind, name: str, *, also: Sequence[str] = ()) -> str:
     known = [*names(kind), *also]
     nouns = {"studies": "study", "searches": "search", "prices": "prices", "weights": "weights"}
     noun = nouns.get(kind, kind.removesuffix("s"))
-    hint = did_you_mean(name, known) or f"; bundled are {_listed(known)}"
+    file = f"{name}{_SUFFIX.get(kind, '.yaml')}"
+    if paths.kind_of(Path(file)) is not None:
+        hint = f"; did you mean {quoted(f'./{file}')}?"
+    else:
+        hint = did_you_mean(name, known) or f"; bundled are {_listed(known)}"
     return f"no such bundled {noun} or path{hint}"
 
 

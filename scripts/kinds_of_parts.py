@@ -52,6 +52,7 @@ For researchers who choose or repeat it. After this page you know its rule and i
 """
 AGGREGATORS = get_args(get_args(AggregatorSettings)[0])
 Row = tuple[str, ...]
+Table = Callable[[], Iterable[Row]]
 
 
 def kind_of(settings: type[Settings]) -> str:
@@ -130,7 +131,7 @@ def keys_of(settings: type[Settings]) -> Iterator[Row]:
             )
 
 
-TABLES: Mapping[str, Callable[[], Iterable[Row]]] = {
+TABLES: Mapping[str, Table] = {
     "kinds of selectors": selectors,
     "keys of aggregators": aggregators,
     **{f"keys of {kind_of(cls)}": partial(keys_of, cls) for cls in SELECTORS},

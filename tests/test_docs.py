@@ -7,6 +7,7 @@ from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 from types import ModuleType
+from typing import NamedTuple
 
 import pytest
 
@@ -17,7 +18,6 @@ from tests.documented_names import unknown_names
 ROOT = Path(__file__).parents[1]
 PACKAGES = sorted(path.parent for path in (ROOT / "fleetsim").rglob("__init__.py"))
 MOST_MODULES = 17
-MARK = "<!-- {}: written by scripts/docs -->\n\n"
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def test_every_table_stands_in_one_page(docs, pages):
 def test_a_selector_without_a_page_gets_one_with_rule_keys_and_source(docs, tmp_path):
     (tmp_path / "oort.md").touch()
     new = docs.kinds_of_parts.new_pages(tmp_path)
-    page = docs.kinds_of_parts.with_blocks(docs.with_tables(new[tmp_path / "fixed.md"], "fixed.md"))
+    page = docs.kinds_of_parts.with_blocks(docs.with_tables(new[tmp_path / "fixed.md"]))
 
     assert {path.stem for path in new} == {*KINDS} - {"oort"}
     assert "| `clients` | required |" in page
@@ -59,11 +59,19 @@ def test_a_selector_without_a_page_gets_one_with_rule_keys_and_source(docs, tmp_
     assert "Source: Tong et al." in page.partition("## Source")[2]
 
 
-def test_a_row_that_lacks_cells_by_hand_is_refused_with_its_place(docs):
-    page = MARK.format("latest") + "| key | definition |\n|---|---|\n"
+class Undefined(NamedTuple):
+    round: int
 
-    with pytest.raises(SystemExit, match=r"page.md: .*'latest' needs .*`run`.* with definition"):
-        docs.with_tables(page, "page.md")
+
+class NeverNull(NamedTuple):
+    round: int
+    """Number of the round. Null: it is the first."""
+
+
+@pytest.mark.parametrize("row", [Undefined, NeverNull])
+def test_a_column_needs_a_docstring_which_says_when_it_is_null(docs, row):
+    with pytest.raises(SystemExit, match=rf"{row.__name__}\.round needs a docstring"):
+        list(docs.columns("rounds", row))
 
 
 def test_every_package_is_small_enough_to_read():

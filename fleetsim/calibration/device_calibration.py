@@ -210,8 +210,8 @@ def _time_lines(fit: TimeFit, runs: Sequence[TimedRun]) -> list[str]:
     ]
     if fit.overhead_factor is not None:
         lines.append(
-            f"overheads are those of the extended device times {fit.overhead_factor:.4g}; four runs"
-            " of different models and batches fit each"
+            f"overheads are those of the extended device times {fit.overhead_factor:.4g}; to fit"
+            " each of them, time four runs of different models and batches"
         )
     lines += [
         f"run {number}: measured {run.seconds:.4g} s, by the file {modelled:.4g} s"

@@ -14,12 +14,14 @@ from fleetsim.schema.explained_keys import (
     ExplainedKey,
     explained_keys,
     first_line,
+    keys_called,
     nearest_key,
     of_key,
 )
 
 FileKind = Literal["scenario", "study", "search"]
 _WIDTH = 100
+_MOST_MEANT = 5
 _PAGES = {
     "data": ("task.dataset", "task.partition"),
     "models/models": ("task.model",),
@@ -61,8 +63,9 @@ def explain(
     matches = of_key(keys, key)
     below = [each for each in keys if each.key.rpartition(".")[0] == key]
     if not matches and not below:
-        meant = nearest_key(keys, key)
-        hint = "" if meant is None else f"; did you mean {quoted(meant)}?"
+        called = keys_called(keys, key)[:_MOST_MEANT] or filter(None, [nearest_key(keys, key)])
+        meant = " or ".join(map(quoted, called))
+        hint = f"; did you mean {meant}?" if meant else ""
         raise ScenarioError(f"explain: {quoted(key)} is no key{hint}")
     is_scenario = file == "scenario"
     if as_json:

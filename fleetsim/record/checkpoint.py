@@ -56,14 +56,18 @@ class SavedFile(Settings):
     """One file of a checkpoint."""
 
     file: Annotated[str, Field(pattern=rf"^(?:{_OURS.pattern})$")]
+    """Name of the file."""
     sha256: Hash
+    """SHA-256 of the file."""
 
 
 class Segment(SavedFile):
     """Consecutive rows of one table."""
 
     first_row: Annotated[int, Field(ge=0)]
+    """Its first row in the table, counted from 0."""
     num_rows: Annotated[int, Field(ge=1)]
+    """Rows in the file."""
 
     @staticmethod
     def file_of(name: RowTable, first_row: int, num_rows: int) -> str:
@@ -75,19 +79,26 @@ class ClientSegment(SavedFile):
     """State of some clients after a number of rounds."""
 
     num_rounds: Annotated[int, Field(ge=1)]
+    """Rounds that were recorded then."""
     num_rows: Annotated[int, Field(ge=1)]
+    """Clients in the file."""
 
 
 class Latest(Settings):
     """Content of `latest.json`: all files of a checkpoint folder that count."""
 
     format: Literal[6] = 6
+    """Version of this layout."""
     run: RunIdentity
-    """The run whose checkpoint it is."""
+    """The run whose checkpoint it is; that of another one is refused."""
     state: SavedFile
+    """State after the rounds, without the clients."""
     rounds: tuple[Segment, ...]
+    """Files of the table of rounds, in order."""
     tasks: tuple[Segment, ...]
+    """Files of the table of tasks, in order."""
     clients: tuple[ClientSegment, ...]
+    """Files of clients, in order."""
 
     def segments(self, name: RowTable) -> tuple[Segment, ...]:
         """Return the segments of a table, in the order of their rows."""

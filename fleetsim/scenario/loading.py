@@ -28,7 +28,7 @@ from fleetsim.schema.python_data import Overrides, changes_of, document_of
 from fleetsim.schema.strict_yaml import Document, KeyPath
 from fleetsim.units import BYTE_PER_GIB
 from fleetsim.user import Plugin, PluginNames, load_plugins
-from fleetsim.user.loading import refuse_missing, refuse_two
+from fleetsim.user.loading import refuse_missing, refuse_others, refuse_two
 
 LEAST_BYTE_PER_CLIENT = 350
 """Lower bound of the peak memory of a run, for each client of the fleet.
@@ -73,12 +73,16 @@ def load(
         document = document_of(path.data(), f"scenario {path.name}")
         return from_document(overriding.apply(document, changes), path.plugins_with(plugins))
     if isinstance(path, Mapping):
-        return from_document(overriding.apply(document_of(path, "scenario"), changes), plugins)
-    name = str(path)
-    file = named_files.find("scenarios", name, None)
-    if file is None:
-        raise ScenarioError(f"scenario {quoted(name)}: {bundled.not_found('scenarios', name)}")
-    return from_document(overriding.apply(strict_yaml.read(file), changes), plugins)
+        document = document_of(path, "scenario")
+    else:
+        name = str(path)
+        file = named_files.find("scenarios", name, None)
+        if file is None:
+            raise ScenarioError(f"scenario {quoted(name)}: {bundled.not_found('scenarios', name)}")
+        document = strict_yaml.read(file)
+    document = overriding.apply(document, changes)
+    refuse_others(document, plugins)
+    return from_document(document, plugins)
 
 
 def from_document(document: Document, plugins: Sequence[Plugin]) -> Scenario:

@@ -85,6 +85,12 @@ def namesake(keys: list[ExplainedKey], unknown: str) -> str | None:
     return min(same, key=distance, default=None)
 
 
+def keys_called(keys: list[ExplainedKey], word: str) -> list[str]:
+    """Return the keys whose last word is this one, with or without a unit; empty for a path."""
+    names = dict.fromkeys(each.key for each in keys)
+    return [name for name in names if f"{name.split('.')[-1]}_".startswith(f"{word}_")]
+
+
 def nearest_key(keys: list[ExplainedKey], unknown: str) -> str | None:
     """Return the key that an unknown one was most likely meant to be.
 

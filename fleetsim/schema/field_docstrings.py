@@ -22,19 +22,19 @@ def description(model: type[BaseModel], name: str) -> str | None:
     if stated is not None:
         return stated
     owners = (each for each in model.__mro__ if issubclass(each, BaseModel))
-    return next((docs[name] for docs in map(_own, owners) if name in docs), None)
+    return next((docs[name] for docs in map(docstrings, owners) if name in docs), None)
 
 
 @functools.cache
-def _own(model: type[BaseModel]) -> Mapping[str, str | None]:
+def docstrings(cls: type) -> Mapping[str, str | None]:
     """Return the docstring of every field that the body of a class names."""
-    if model is BaseModel:
+    if cls is BaseModel:
         return {}
     try:
-        source = inspect.getsource(sys.modules[model.__module__])
+        source = inspect.getsource(sys.modules[cls.__module__])
     except (KeyError, OSError, TypeError):  # typed into an interpreter, or made without a source
         return {}
-    return _by_class(source).get(model.__qualname__, {})
+    return _by_class(source).get(cls.__qualname__, {})
 
 
 @functools.cache

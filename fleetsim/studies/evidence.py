@@ -20,7 +20,7 @@ from fleetsim.studies.statistics.verdict import Verdict, decide, holm
 
 _FAMILY = ["condition", "target", "metric"]
 _SUMMARY_COLUMNS = [*_FAMILY, "arm", *Summary.__dataclass_fields__]
-_VERDICT_COLUMNS = [
+VERDICT_COLUMNS = [
     *(*_FAMILY, "arm", "baseline"),
     *Comparison.__dataclass_fields__,
     *("win_share", "win_low", "win_high", "p_holm", "p_equal", "equal_within", "kind"),
@@ -76,7 +76,7 @@ def verdicts(
             is_best=baseline is None,
         ):
             rows.append(family | _verdict_row(verdict, is_doubtful=family["condition"] in doubtful))
-    return pd.DataFrame(rows, columns=_VERDICT_COLUMNS)
+    return pd.DataFrame(rows, columns=VERDICT_COLUMNS)
 
 
 def differences(accuracies: pd.DataFrame, arms: Sequence[str], baseline: str) -> pd.DataFrame:

@@ -278,7 +278,7 @@ def _cells(
     data = document.data
     shared = list(overrides_at(data.get("overrides", {}), ("overrides",), document))
     cells: dict[tuple[str, str], Scenario] = {}
-    problems: dict[str, None] = {}
+    problems: dict[str, dict[str, None]] = {}
     unnamed = {plugin.label: plugin for plugin in plugins if plugin.kind.key_path is not None}
     for condition in conditions:
         for arm in settings.arms:
@@ -292,16 +292,23 @@ def _cells(
                     base, changes, seed=settings.seeds[0], plugin=used_plugins
                 )
             except ScenarioError as fault:
-                problems |= dict.fromkeys(fault.faults)
+                for line in fault.faults:
+                    problems.setdefault(line, {})[arm] = None
+    lines = [
+        line
+        if line.startswith(document.source) or len(arms) == len(settings.arms)
+        else f"{document.where(('arms', first := next(iter(arms))))}: arm {quoted(first)}: {line}"
+        for line, arms in problems.items()
+    ]
     for plugin in unnamed.values():
         key = spelled((*(plugin.kind.key_path or ()), "kind"))
         raise ScenarioError(
             f"{plugin.label}: no arm has it; set {key}: {plugin.word} in one, or leave the plug-in"
             " out",
-            *list(problems)[: MAX_LINES - 1],
+            *lines[: MAX_LINES - 1],
         )
-    if problems:
-        raise ScenarioError(*listed(list(problems)))
+    if lines:
+        raise ScenarioError(*listed(lines))
     return cells
 
 

@@ -196,6 +196,22 @@ def refuse_missing(document: Document, plugins: Sequence[Plugin]) -> None:
             raise ScenarioError(faults.line(document, key, message))
 
 
+def refuse_others(document: Document, plugins: Sequence[Plugin]) -> None:
+    """Refuse a plug-in in the place of another that the document names, such as a misspelt one."""
+    for plugin in plugins:
+        place = plugin.kind.key_path
+        if place is None or plugin.is_named_in(document):
+            continue
+        word = value_at(document, (*place, "kind"))
+        if isinstance(word, str) and ":" in word:
+            key = (*place, "kind")
+            message = (
+                f"is another {plugin.kind.name} than {plugin.label}; name the same one in both, as"
+                f" by --set {spelled(key)}={plugin.word}"
+            )
+            raise ScenarioError(faults.line(document, key, message))
+
+
 def refuse_two(plugins: Sequence[Plugin]) -> None:
     """Refuse two plug-ins that replace the same part."""
     by_place: dict[tuple[str, str], Plugin] = {}
@@ -215,6 +231,7 @@ def of_class_or_function(
     """Return a class or function as a plug-in, of the kind that it is if none is given."""
     if not isinstance(definition, type):
         of_kind = kind or _kind_of_function(definition, name, label)
+        label = label if kind else f"--plugin {of_kind.name}={name}"
         return wrapped(of_kind, definition, name, label, lambda _: of_kind.of_function(definition))
     of_kind = kind or kind_of(definition, label, name)
     settings = getattr(definition, "Settings", None)

@@ -48,7 +48,7 @@ COMMANDS = {
     "table without a unit": ("trace import table taken new --time t --rate r", "--rate r", "bit/s"),
     "time zone beyond the globe": ("trace import flash taken new --utc-offset-h 20", "14 h"),
     "trace in the way": (
-        "trace import states trace folder", "folder: exists already", "new folder"),
+        "trace import states trace folder", "folder: exists already", "another name"),
 }  # fmt: skip
 
 

@@ -133,12 +133,15 @@ def test_the_next_command_is_valid_and_uses_the_copy(kind, name, dest, command):
         ("show selector ort", "selectors: there is no 'ort'; did you mean 'oort'?"),
         ("copy scenario quickstart /dev/null/x", "/dev/null: "),
         ("show scenario ./scenarios/quickstart.yaml", "no such bundled scenario"),
+        ("validate mine", "no such bundled scenario or path; did you mean './mine.yaml'?"),
     ],
 )
-def test_a_wrong_name_or_place_is_one_line(words, message, command):
+def test_a_wrong_name_or_place_is_one_line(words, message, command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("mine.yaml").touch()
     ended = command(*words.split())
 
     assert (ended.code, ended.out) == (2, "")
     assert message in ended.err
     assert len(ended.err.splitlines()) == 1
-    assert list(Path().iterdir()) == []
+    assert list(Path().iterdir()) == [Path("mine.yaml")]

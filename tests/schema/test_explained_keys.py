@@ -9,7 +9,7 @@ from fleetsim import bundled
 from fleetsim.cli.explain_keys import page_of
 from fleetsim.errors import ScenarioError
 from fleetsim.scenario import load, schema
-from fleetsim.schema.explained_keys import explained_keys, nearest_key, of_key
+from fleetsim.schema.explained_keys import explained_keys, keys_called, nearest_key, of_key
 from fleetsim.schema.key_conditions import beside, by_key
 from fleetsim.selectors import KINDS
 from fleetsim.settings import Settings
@@ -82,6 +82,16 @@ def test_alternatives_that_say_the_same_of_a_key_are_one():
 )
 def test_an_unknown_key_is_looked_up_in_all_of_the_schema(unknown, meant):
     assert nearest_key(explained_keys(schema()), unknown) == meant
+
+
+def test_a_word_means_all_keys_that_it_ends_with_or_without_a_unit():
+    keys = explained_keys(schema())
+
+    assert keys_called(keys, "deadline") == ["server.deadline_s"]
+    assert {"fleet.channel.bandwidth_hz", "fleet.heterogeneity.bandwidth"} <= {
+        *keys_called(keys, "bandwidth")
+    }
+    assert keys_called(keys, "band") == []
 
 
 def test_a_key_in_the_wrong_place_is_refused_with_the_right_one():

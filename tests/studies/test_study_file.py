@@ -162,6 +162,15 @@ def test_a_fault_of_an_arm_names_the_line_of_the_study(tmp_path):
     assert "did you mean 'cohort'?" in message
 
 
+def test_a_fault_in_a_line_of_the_scenario_names_the_arm_that_brings_it(tmp_path):
+    message = fault(tmp_path, arms={"random": {}, "late": {"server.mode": "buffered"}})
+
+    place = f"{tmp_path}/small.yaml:{line_of(tmp_path, 'late')}: arm 'late': "
+    of_scenario = [line for line in message.split("\n") if "quickstart.yaml:" in line]
+    assert len(of_scenario) == 2  # a key that is missing, and one of the other mode
+    assert all(line.startswith(place) for line in of_scenario)
+
+
 def test_faults_of_all_arms_are_listed_each_once(tmp_path):
     message = fault(
         tmp_path,

@@ -128,6 +128,9 @@ BROKEN = {
             {"diagnostics": lambda self: {"loss": "high"}}),
         "Fails": ("observe fails: KeyError: 1 (",
             {"observe": lambda self, outcome: {}[outcome.round]}),
+        "AsksUnsaid": ("asks clients before it selects; say so with needs_probes = True",
+            {"setup": lambda self, fleet: [
+                *LeastAsked.setup(self, fleet), ProbeRequest(0, Work(WorkKind.EVALUATE))]}),
         "SaysNoNeeds": ("needs_losses must be True or False, not None", {"needs_losses": None}),
         "TakesTheRound": ("cannot be called as select(view); `fleetsim docs own-selectors`",
             {"select": lambda self, view, round_: view.candidates[: view.wanted]}),

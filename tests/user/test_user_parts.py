@@ -322,6 +322,18 @@ def test_a_scenario_that_names_a_part_is_not_followed_without_it(own):
     assert "own" not in sys.modules
 
 
+def test_a_part_does_not_take_the_place_of_another_that_the_scenario_names(own):
+    message = (
+        r"task.partition.kind = 'own:Shufled': is another partition than --plugin own:Shuffled;"
+        r" .* --set task.partition.kind=own:Shuffled$"
+    )
+    with pytest.raises(ScenarioError, match=message):
+        load("small.yaml", "task.partition.kind=own:Shufled", plugin="own:Shuffled")
+    named = load("small.yaml", "server.aggregator.kind=own:Median", plugin="own:Median")
+
+    assert load(named, plugin="own:Median").data()["server"]["aggregator"]["kind"] == "own:Median"
+
+
 def test_a_key_of_the_settings_that_fleetsim_needs_itself_is_refused(own_module):
     own_module(OWN.replace("first: int", "owner: int").replace("settings.first", "0")
                .replace("owner: int", "shortage: int"), "own")  # fmt: skip

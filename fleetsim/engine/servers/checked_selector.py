@@ -39,9 +39,9 @@ class CheckedSelector:
         self._clock = clock
         self.name = type(selector).__name__
 
-    def fault(self, method: str, required: str, *got: object) -> FleetsimError:
+    def fault(self, method: str, required: str, *got: object, reason: str = "") -> FleetsimError:
         """Return the error about a wrong answer of a method, from what it must return instead."""
-        text = ", got ".join([f"{method} must return {required}", *map(text_of, got)])
+        text = ", got ".join([f"{method} must return {required}", *map(text_of, got)]) + reason
         if self._clock is None:
             assert self._user is not None  # without a run, it is rehearsed
             return self._user.error(text)
@@ -91,14 +91,10 @@ class CheckedSelector:
         """Return the selected cohort, of distinct candidates."""
         answer = self._selector.select(view)
         cohort = answer if isinstance(answer, Cohort) else Cohort(answer)
-        chosen = _whole_numbers(cohort.clients, view.wanted)
-        if (
-            chosen is None
-            or len(set(chosen.tolist())) < chosen.size
-            or not _are_among(chosen, view.candidates)
-        ):
+        chosen = _chosen(cohort.clients, view)
+        if isinstance(chosen, str):
             required = f"at most {view.wanted} distinct clients of view.candidates"
-            raise self.fault("select", required, cohort.clients)
+            raise self.fault("select", required, cohort.clients, reason=chosen)
         start = cohort.start
         if start is not None:
             start = _model(start, self._num_weights)
@@ -158,18 +154,23 @@ def _model(given: object, size: int) -> Parameters | None:
     return model if np.isfinite(model).all() else None
 
 
-def _whole_numbers(answer: object, most: int) -> IntArray | None:
-    """Return at most so many numbers of clients [n] as a selector gave them; None if not so."""
+def _chosen(answer: object, view: RoundView) -> IntArray | str:
+    """Return the numbers of clients [n] that a selector chose, or what is wrong with them."""
     numbers = array_of(answer)
     is_empty = numbers.shape == (0,)
     if numbers.ndim != 1 or not (is_empty or numbers.dtype.kind in "iu"):
-        return None
-    return numbers.astype(np.int64) if numbers.size <= most else None
-
-
-def _are_among(clients: IntArray, candidates: IntArray) -> bool:
-    place = candidates.searchsorted(clients).clip(max=candidates.size - 1)
-    return bool((candidates[place] == clients).all())
+        return "; their numbers are a list or an array [n] of integers"
+    if numbers.size > view.wanted:
+        return f"; these are {numbers.size}"
+    clients = numbers.astype(np.int64)
+    place = view.candidates.searchsorted(clients).clip(max=view.candidates.size - 1)
+    strangers = clients[view.candidates[place] != clients]
+    if strangers.size:
+        return (
+            f"; {strangers[0]} is none of them now (view.candidates[i] is the number of candidate"
+            " i, and i is not)"
+        )
+    return clients if np.unique(clients).size == clients.size else "; one is there twice"
 
 
 def diagnostics_text(answer: Any) -> str | None:

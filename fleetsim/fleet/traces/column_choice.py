@@ -42,9 +42,11 @@ class ColumnChoice:
             )
         if self.unit in factors:
             return factors[self.unit]
+        # Mb/s and MB/s differ by a factor of 8: where one has the same letters, none is advised.
+        is_near = self.unit.lower() in map(str.lower, factors)
         raise ScenarioError(
             f"{self.option} {self.column}[{self.unit}]: unit {quoted(self.unit)} is not"
-            f" known; must be one of {known}{did_you_mean(self.unit, factors)}"
+            f" known; must be one of {known}{did_you_mean(self.unit, () if is_near else factors)}"
         )
 
 

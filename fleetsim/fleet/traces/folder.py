@@ -87,7 +87,7 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
 def check_new(dest: Path) -> None:
     """Refuse to write over anything."""
     if paths.kind_of(dest) is not None:
-        raise DataError(f"{dest}: exists already; name a new folder")
+        raise DataError(f"{dest}: exists already; delete it, or give another name")
 
 
 @contextmanager

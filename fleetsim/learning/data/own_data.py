@@ -137,6 +137,8 @@ def _advice_on_labels(array: NDArray[Any], verb: Literal["save", "give"]) -> str
             return f"{verb} labels[:, 0].astype('int64')"
         if (np.count_nonzero(array, axis=1) == 1).all() and (array.max(axis=1) == 1).all():
             return f"they look one-hot, {verb} labels.argmax(axis=1)"
+    if array.dtype.kind in "UO":
+        return f"number them, and {verb} np.unique(labels, return_inverse=True)[1]"
     return f"{verb} one whole number per sample"
 
 

@@ -29,8 +29,11 @@ class Comparison:
     """Costs of an arm over costs of the baseline; NaN is what the runs do not tell."""
 
     num_pairs: int
+    """Seeds that both have completed."""
     num_reached: int
+    """Seeds of them with which the arm reached the target."""
     num_baseline_reached: int
+    """Seeds of them with which the baseline did."""
     num_wins: int
     """Pairs in which the arm cost less; a run that reached the target beats one that never did."""
     num_open: int
@@ -39,25 +42,30 @@ class Comparison:
     """Geometric mean of the ratios, each counted up to the limit of its pair
     (`restricted_log_ratios`); NaN if all pairs are open."""
     low: float
+    """Lower end of the 95 % interval of the ratio by Student's t, the primary one; NaN for one
+    pair."""
     high: float
-    """Interval of the ratio by Student's t: the primary one; NaN for one pair."""
+    """Upper end of the same interval."""
     bca_low: float
+    """Lower end of the 95 % interval of the ratio by the BCa bootstrap; NaN for less than three
+    pairs."""
     bca_high: float
-    """Interval of the ratio by the BCa bootstrap; NaN for less than three pairs."""
+    """Upper end of the same interval."""
     log_error: float
     """Standard error of the mean log-ratio; NaN for one pair, and where a run never reached the
     target: ratios up to limits are closer to 1 than the costs' own."""
     p_t: float
-    """Of the paired t-test of the log-ratios. If all ratios are the same, but not 1, there is no
-    spread to test with, and it is the exact signed-rank p-value of the same log-ratios."""
+    """p-value of the paired t-test of the log-ratios. If all ratios are the same, but not 1, there
+    is no spread to test with, and it is the exact signed-rank p-value of the same log-ratios."""
     p_wilcoxon: float
+    """p-value of the exact signed-rank test; with n pairs never less than 2^(1 - n)."""
     p_sign: float
-    """Exact, by the order of the costs alone; with n pairs never less than 2^(1 - n)."""
+    """p-value of the exact sign test, by the order of the costs alone; as for the ranks."""
     is_restricted: bool
-    """Some run never reached the target, so costs are counted up to limits."""
+    """True: some run never reached the target, so costs are counted up to limits."""
     num_more_seeds: int | None
-    """Further seeds until the test at ALPHA / `num_arms` has a power of 0.8, if the true effect is
-    the one observed; None: no estimate, or more than 1,000 seeds."""
+    """Further seeds until the test at 0.05 / number of arms has a power of 0.8, if the true
+    effect is the one observed; None: no estimate, or more than 1,000 seeds."""
 
 
 def compare(

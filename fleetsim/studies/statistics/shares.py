@@ -15,8 +15,11 @@ class Share:
 
     num: int
     share: float
+    """Share of the pairs in which the arm cost less: with doubt about devices, of fleets."""
     low: float
+    """Lower end of its 95 % interval by Wilson's score."""
     high: float
+    """Upper end of the same interval."""
 
 
 def survival_share(num_wins: int, num: int, level: float = 0.95) -> Share:

@@ -19,23 +19,29 @@ class Summary:
     """Costs of one arm over seeds; NaN is what the runs do not tell."""
 
     num_seeds: int
+    """Seeds whose run is complete."""
     num_reached: int
+    """Seeds that reached the target."""
     mean: float
-    """Of the costs to the target; NaN unless all seeds reached it."""
+    """Mean of the costs to the target; NaN unless all seeds reached it."""
     std: float
-    """With n - 1 in the denominator; NaN unless all seeds, at least two, reached it."""
+    """Standard deviation of the same costs, with n - 1 in the denominator; NaN unless all seeds, at
+    least two, reached it."""
     median: float
-    """Of the costs to the target, or a lower bound of it (`is_median_bound`)."""
+    """Median of the costs to the target, or a lower bound of it (`is_median_bound`)."""
     is_median_bound: bool
-    """Censored runs leave the median open: it is `median` or more."""
+    """True: censored runs leave the median open, it is `median` or more. False: it is the same
+    whether they cost what they spent or infinitely much."""
     least: float
     """Least cost of a seed that reached the target; NaN if none did."""
     most: float
     """Highest cost to the target; NaN unless all seeds reached it."""
     restricted_mean: float
-    """Of the costs to the target or to the end of the run, over all seeds."""
+    """Mean of the costs to the target or to the end of the run, over all seeds (Royston and
+    Parmar, BMC Medical Research Methodology 13:152, 2013). Of two arms whose runs end at different
+    costs these are no comparison."""
     restricted_std: float
-    """Of the same costs, with n - 1 in the denominator; NaN for one seed."""
+    """Standard deviation of the same costs, with n - 1 in the denominator; NaN for one seed."""
 
 
 def summarise(cost: FloatArray, is_reached: BoolArray) -> Summary:

@@ -39,15 +39,17 @@ class Verdict:
 
     arm: str
     baseline: str
+    """Arm, or level of a sweep, with which it is compared."""
     metric: str
     """Plural of what is counted, such as `joules`."""
     target: str
     """The target as text, such as `80 %`."""
     comparison: Comparison
     p_holm: float
-    """Of a difference, adjusted over the arms."""
+    """p-value `p_t` of a difference, adjusted over the arms by Holm's method."""
     p_equal: float
-    """Of a difference of the margin or more, adjusted over the arms; NaN if it cannot be tested."""
+    """p-value of a difference of the margin or more, adjusted likewise; NaN if it cannot be
+    tested."""
     equal_within: float
     """Least of some round margins up to the one given, such as 0.01, within which the costs are
     equal at the level 0.05 (adjusted); NaN if there is none. A claim of the least margin is as safe
@@ -55,7 +57,7 @@ class Verdict:
 
     @property
     def kind(self) -> VerdictKind:
-        """The decision."""
+        """The decision: less, more, equal, undecided or one seed."""
         if self.comparison.num_pairs == 1:
             return "one seed"
         if self.p_holm <= ALPHA:  # false for NaN

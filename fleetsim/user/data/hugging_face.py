@@ -108,5 +108,6 @@ def _library(place: str) -> Any:
         return importlib.import_module("datasets")
     except ModuleNotFoundError:
         raise ScenarioError(
-            f"{place}: files are read by the library datasets; pip install 'fleetsim[hf]'"
+            f"{place}: files are read by the library datasets; pip install 'fleetsim[hf]',"
+            " or give what pandas.read_csv returns"
         ) from None

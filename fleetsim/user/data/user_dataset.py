@@ -69,7 +69,9 @@ class UserDataset:
             other = _source(self._test, fields, place, self._test_transform)
             hint = "the test part is fixed: take what draws out, or give a test_transform"
             test = read_once(other, None, hint=hint)
-        words = Wording(self.place, "", "give (train, test), or {'train': ..., 'test': ...}")
+        words = Wording(
+            self.place, "", "give fleetsim.dataset (train, test), or {'train': ..., 'test': ...}"
+        )
         return assembled(self.name, train, test, self._rules, words)
 
 

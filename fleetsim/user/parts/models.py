@@ -21,7 +21,7 @@ from fleetsim.settings import Settings
 from fleetsim.training.settings import TrainerKind
 from fleetsim.training.trainer_choice import TrainerQuestion, fault
 from fleetsim.user.plugin import PluginKind, PluginSettings, accepts, kinds_of
-from fleetsim.user.watched_calls import WatchedCalls, faults_of
+from fleetsim.user.watched_calls import WatchedCalls, faults_of, refused
 
 if TYPE_CHECKING:
     from torch import nn
@@ -102,6 +102,12 @@ class NetworkMaker:
         named = {"samples": samples} if self._takes_samples else {}
         words = [*(["settings"] if self._given else []), *named]
         call = f"{getattr(self.call, '__name__', 'it')}({', '.join(words)})"
+        if not accepts(self.call, *self._given, **named):
+            raise refused(
+                label,
+                f"cannot be called as {call}; give its parameters defaults, or call one samples: it"
+                " gets samples.input_shape and samples.num_classes",
+            )
         with user_code(f"{label}: {call}"):
             return self.call(*self._given, **named)
 
@@ -121,7 +127,7 @@ class ModelPlugins(PluginKind):
     noun = "a model"
     key_path = ("task", "model")
     protocol = Model
-    marks = frozenset({"forward"})
+    marks = frozenset({"torch.nn.Module"})
     bundled = kinds_of(ModelSettings)
     settings_base = ModelPluginSettings
     takes_functions = True

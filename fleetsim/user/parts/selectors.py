@@ -234,7 +234,15 @@ class SelectorPlugins(PluginKind):
     @classmethod
     def check(cls, make: Callable[[], Any], calls: WatchedCalls) -> None:
         """Rehearse it; see `PluginKind.check`."""
-        first, state, server = _rounds(make(), calls, SmallServer())
+        part = make()
+        first, state, server = _rounds(part, calls, SmallServer())
+        if not part.needs_probes and any(
+            answer for _, method, answer in first if method in ("setup", "probe")
+        ):
+            raise calls.refused(
+                "asks clients before it selects; say so with needs_probes = True in the class, and"
+                " needs_losses = True if it selects by losses"
+            )
         second, _, _ = _rounds(make(), calls, SmallServer())
         for (number, method, one), (_, _, two) in zip(first, second, strict=False):
             if not same(one, two):

@@ -76,7 +76,10 @@ NO_NUMBERS: list[Any] = [
 WRONG: list[Any] = [
     *[("select", Cohort(answer), CHOICE) for answer in NO_CHOICES],
     *[("select", answer, CHOICE) for answer in NO_CHOICES],
-    ("select", [np.int64(7)], CHOICE + "[7]"),
+    ("select", [np.int64(7)], CHOICE + "[7]; 7 is none of them now (view.candidates[i] is the"),
+    ("select", [0, 1, 2], CHOICE + "[0, 1, 2]; these are 3"),
+    ("select", [1, 1], CHOICE + "[1, 1]; one is there twice"),
+    ("select", None, CHOICE + "None; their numbers are a list or an array [n] of integers"),
     ("select", object(), CHOICE + "<object object>"),
     ("select", Silent(), CHOICE + "an object of Silent"),
     ("select", np.zeros(10**6), CHOICE + "an array of float64 of shape (1000000,)"),

@@ -204,6 +204,7 @@ REFUSED: list[Any] = [
     ({"client": np.zeros(7, int)}, "client is for 7 samples, but there are 6"),
     ({"client": np.zeros(6)}, "client holds float64 in 1 dimensions"),
     ({"inputs": np.zeros((6, 3))}, r"test\.npz: inputs: samples of shape \(2,\).*\(3,\)"),
+    ({"labels": np.array(list("abcabc"))}, "number them, and save np.unique.labels, return_inv"),
     ({"labels": ONE_HOT.astype(int)}, "one-hot, save labels.argmax.axis=1."),
     ({"labels": VECTORS["labels"][:, None]}, r"shape \(6, 1\); .*save labels\[:, 0\]"),
     ({"labels": np.zeros((6, 2), int)}, "labels are whole numbers .n.; save"),

@@ -285,7 +285,7 @@ FAULTS: dict[str, tuple[Any, dict[str, Any], str]] = {
     "stream": (Stream(), {}, "is of type Stream, which is read in order alone; give one with len"),
     "no length": (NoLength(), {}, "is of type NoLength; expected"),
     "third part": ({"train": 1, "test": 2, "b": 3}, {"test": None}, "'test', 'b'; give the two"),
-    "no test part": ((X, Y), {"test": None}, "has no test part; give .train, test., or"),
+    "no test part": ((X, Y), {"test": None}, "no test part; give fleetsim.dataset .train, test"),
     "two test parts": ((X, Y), {"test_fraction": 0.5}, "test_fraction: data set own has a"),
     "share": ((X, Y), {"test": None, "test_fraction": 0.01}, "test_fraction: 0.01 of every client"),
     "share range": ((X, Y), {"test": None, "test_fraction": 1.5}, "= 1.5: must be a number >="),

@@ -191,6 +191,7 @@ def test_a_fault_names_file_row_column_and_the_hint(tmp_path, text, given, messa
 
 
 @pytest.mark.parametrize(("options", "message"), [
+    (ImportOptions(time="t", rate="r[Mb/s]"), "'Mb/s' is not known; must .*MiB/s$"),
     (ImportOptions(time="t", rate="r[kbits]"), "'kbits' is not known; .*did you mean 'kbit/s'"),
     (ImportOptions(time="t"), "no --state is given, and no --rate"),
     (ImportOptions(time="t", state=("charging=r",), by_second=True), "--by-second belongs to"),
