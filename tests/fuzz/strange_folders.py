@@ -94,7 +94,10 @@ def home() -> Files:
         return read(Path(place))
 
 
-_UNREADABLE: Final = (KeyError, TypeError, ValueError, AttributeError, yaml.YAMLError)
+_UNREADABLE: Final = (
+    *(KeyError, TypeError, ValueError, AttributeError),
+    *(RecursionError, yaml.YAMLError),  # of a deeply nested document
+)
 """Exceptions of readers of files of another form."""
 
 
