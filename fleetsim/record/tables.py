@@ -123,7 +123,9 @@ def client_parts(clients: Iterable[ClientColumns]) -> Iterator[pa.Table]:
         lengths = {column: len(values) for column, values in columns.items()}
         if len(set(lengths.values())) > 1:
             raise ValueError(f"columns of clients differ in length: {lengths}")
-        yield _table("clients", columns)
+        table = _table("clients", columns)
+        # Copied from numpy's memory, which would be kept in addition when a row group is joined.
+        yield pa.concat_tables([table, table.slice(0, 0)]).combine_chunks()
 
 
 def concat(name: TableName, parts: Parts) -> pa.Table:
@@ -245,6 +247,7 @@ def _joined(parts: list[pa.Table]) -> pa.Table:
     for number, field in enumerate(schema):
         joined.append(pa.chunked_array(columns[number], field.type).combine_chunks())
         columns[number] = []
+        pa.default_memory_pool().release_unused()  # at once, not after some milliseconds
     return pa.table(joined, schema=schema)
 
 
