@@ -2,13 +2,15 @@
 
     python benchmarks/fleet_size.py --devices 1000000 --cohort 1000 --rounds 100 --at-rest
     python benchmarks/fleet_size.py [--boards] [--profile] [--set KEY=VALUE]
+    python benchmarks/fleet_size.py --scenario quickstart --rounds 30000 --every 1000
 
-Runs the scenario hundred-thousand-devices without training but with the whole simulator (clock,
-channel, people, batteries, meters, recording). With --boards the fleet consists of mains-powered
-boards without owners, and the server waits for all updates. --at-rest lists the memory by array
-after the set-up, when the first round has determined which clients are eligible. Rounds are timed
-by wall time, disk included, and by processor time. Host times hold for this machine; compare them
-within one run only. Memory is read from Linux's /proc.
+Runs a scenario, hundred-thousand-devices unless named, without training but with the whole
+simulator (clock, channel, people, batteries, meters, recording). --every prints time and memory
+of a long run as it goes on, which shows memory that grows with the rounds. With --boards the fleet
+consists of mains-powered boards without owners, and the server waits for all updates. --at-rest
+lists the memory by array after the set-up, when the first round has determined which clients are
+eligible. Rounds are timed by wall time, disk included, and by processor time. Host times hold for
+this machine; compare them within one run only. Memory is read from Linux's /proc.
 """
 
 from __future__ import annotations
@@ -114,9 +116,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("--scenario", default="hundred-thousand-devices", help="name or file")
     parser.add_argument("--rounds", type=int, default=1000)
-    parser.add_argument("--devices", type=int, default=100_000)
-    parser.add_argument("--cohort", type=int, default=100, help="updates wanted in a round")
+    parser.add_argument("--devices", type=int, help="instead of those of the scenario")
+    parser.add_argument("--cohort", type=int, help="updates wanted in a round, likewise")
+    parser.add_argument("--every", type=int, default=0, help="print a line after so many rounds")
     parser.add_argument("--boards", action="store_true", help="boards without people and batteries")
     parser.add_argument("--set", action="append", default=[], help="override, as for fleetsim run")
     parser.add_argument("--at-rest", action="store_true", help="list the memory at rest by array")
@@ -127,19 +131,28 @@ def main() -> None:
     before_mib = memory_mib("VmRSS")
     changes = [
         f"stop.rounds={options.rounds}",
-        f"fleet.size={options.devices}",
-        f"server.cohort={options.cohort}",
+        *([] if options.devices is None else [f"fleet.size={options.devices}"]),
+        *([] if options.cohort is None else [f"server.cohort={options.cohort}"]),
         *(_BOARDS if options.boards else ()),
         *options.set,
     ]
-    scenario = load("hundred-thousand-devices", changes)
+    scenario = load(options.scenario, changes)
     selector = scenario.server.selector.build()
     at_rest = measured_at_rest(selector) if options.at_rest else []
     wall_s, busy_s, rounds_peak_mib = [], [], []
+    since_s = [time.perf_counter(), time.process_time()]
 
     def note(progress: Progress) -> None:
         wall_s.append(time.perf_counter())
         busy_s.append(time.process_time())
+        if options.every and progress.round % options.every == 0:
+            took_s, used_s = wall_s[-1] - since_s[0], busy_s[-1] - since_s[1]
+            since_s[:] = wall_s[-1], busy_s[-1]
+            print(
+                f"round {progress.round:<8}{took_s:.2f} s, {used_s:.2f} s of processor time,"
+                f" {memory_mib('VmRSS'):.0f} MiB resident, {memory_mib('VmHWM'):.0f} at most",
+                flush=True,
+            )
         if progress.round == options.rounds:
             rounds_peak_mib.append(memory_mib("VmHWM"))
 
@@ -160,7 +173,7 @@ def main() -> None:
         peak_mib = memory_mib("VmHWM")
         num_tasks = len(done.tasks)  # imports pandas, which running a scenario does not
         rounds_s = done.manifest.host_s
-    print(f"devices       {options.devices}")
+    print(f"devices       {scenario.fleet.size}")
     print(f"rounds        {done.manifest.rounds}, {num_tasks} tasks")
     print(f"digest        {done.manifest.digest}")
     print(f"set-up        {all_s - rounds_s:.2f} s")

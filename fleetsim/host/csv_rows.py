@@ -12,6 +12,7 @@ from typing import TextIO
 MOST_ROW_CHARACTERS = 1 << 20
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 
+_BLOCK_CHARACTERS = 1 << 13
 _NUM_COMPARED = 20
 _HEAD_CHARACTERS = 1 << 16
 
@@ -21,7 +22,8 @@ class CsvRows:
 
     def __init__(self, file: TextIO, separator: str = ",") -> None:
         """Begin at the first row; `file` is open with `newline=""`."""
-        self._file = file
+        self._file, self._separator = file, separator
+        self._unread = io.StringIO(newline="")
         self._num_characters = 0
         # Columns that blanks line up have several of them between two fields.
         self._reader = csv.reader(
@@ -41,9 +43,32 @@ class CsvRows:
         self._num_characters = 0
         return next(self._reader)
 
+    def plain_columns(self, width: int) -> list[list[str]]:
+        """Return the columns of the next rows if they are plain; else nothing, to go on by row.
+
+        Plain rows have `width` fields, two at least, no quotes, and end with a line feed. Most rows
+        of long tables are plain, and are read in less than half the time so.
+        """
+        if self._file.closed:  # by its owner, after the last row
+            return []
+        block = self._unread.read() or self._file.read(_BLOCK_CHARACTERS)
+        if not block.endswith("\n"):
+            block += self._file.readline(MOST_ROW_CHARACTERS + 1)
+        is_plain = width > 1 and self._separator != " " and '"' not in block and "\r" not in block
+        if is_plain and len(block) <= csv.field_size_limit():
+            separator, step = self._separator, width + 1
+            fields = block.replace("\n", f"{separator}\n{separator}").split(separator)
+            # Line feeds are fields of their own now; if rows have equal widths, each is in place.
+            ends = fields[width::step]
+            if len(fields) == len(ends) * step + 1 and set(ends) == {"\n"}:
+                fields.pop()
+                return [fields[at::step] for at in range(width)]
+        self._unread = io.StringIO(block, newline="")
+        return []
+
     def _lines(self) -> Iterator[str]:
-        read = self._file.readline
-        while line := read(MOST_ROW_CHARACTERS + 1):
+        most = MOST_ROW_CHARACTERS + 1
+        while line := self._unread.readline(most) or self._file.readline(most):
             self._num_characters += len(line)
             if self._num_characters > MOST_ROW_CHARACTERS:
                 raise csv.Error(f"a row of more than {MOST_ROW_CHARACTERS} characters")

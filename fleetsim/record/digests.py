@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -40,13 +41,19 @@ def file_digests(files: Mapping[str, Path]) -> tuple[str, dict[str, str]]:
     contents: dict[str, _Content] = {}
     with ExitStack() as stack:
         for name, path in files.items():
-            file = pq.ParquetFile(stack.enter_context(paths.opened(path)))
-            contents[name] = (file.schema_arrow, file.metadata.num_rows, partial(_column, file))
+            opened = stack.enter_context(paths.opened(path))
+            schema = pq.read_schema(opened)
+            texts = [field.name for field in schema if field.type == pa.string()]
+            # As dictionaries, texts that are equal take memory once.
+            file = pq.ParquetFile(opened, read_dictionary=texts)
+            contents[name] = (schema, file.metadata.num_rows, partial(_column, file))
         return _digests(contents)
 
 
 def _column(file: pq.ParquetFile, name: str) -> pa.ChunkedArray:
-    return file.read([name]).column(0)
+    groups = range(file.metadata.num_row_groups)
+    chunks = [file.read_row_group(number, [name]).column(0).chunks for number in groups]
+    return pa.chunked_array(chain.from_iterable(chunks), file.schema_arrow.field(name).type)
 
 
 def _digests(contents: Mapping[str, _Content]) -> tuple[str, dict[str, str]]:
@@ -82,22 +89,28 @@ def _hashed(
         column = column_of(field.name)
         yield from block(field.name.encode())
         yield from block(_TYPE_NAMES[field.type].encode())
-        yield from block(column.is_null().to_numpy().tobytes())
+        # A chunk at a time, which takes little memory beside the column.
+        yield number(num_rows)
+        yield from (_array_bytes(chunk.is_null(), "?") for chunk in column.chunks)
         if field.type == pa.string():
-            texts = column.fill_null("")
-            lengths = pc.binary_length(texts)
-            yield from block(lengths.to_numpy().astype("<i8").tobytes())
-            yield number(pc.sum(lengths).as_py() or 0)
-            yield from _encoded_texts(texts)
+            yield number(num_rows * _VALUE_BYTE)
+            yield from (_array_bytes(_lengths(chunk), "<i8") for chunk in column.chunks)
+            yield number(sum(pc.sum(_lengths(chunk)).as_py() or 0 for chunk in column.chunks))
+            yield from _encoded_texts(column)
         else:
             yield number(num_rows * (1 if field.type == pa.bool_() else _VALUE_BYTE))
             yield from map(_number_bytes, column.chunks)
 
 
+def _lengths(texts: pa.Array) -> pa.Array:
+    return pc.binary_length(texts.cast(pa.string())).fill_null(0)
+
+
 def _encoded_texts(texts: pa.ChunkedArray) -> Iterator[bytes]:
     # Some at a time: as Python's texts all of them would take ten times their bytes.
     for row in range(0, len(texts), _TEXTS_AT_ONCE):
-        yield "".join(texts.slice(row, _TEXTS_AT_ONCE).to_pylist()).encode()
+        some = texts.slice(row, _TEXTS_AT_ONCE).drop_null()
+        yield "".join(some.to_pylist()).encode()
 
 
 def _number_bytes(numbers: pa.Array) -> bytes:
@@ -106,3 +119,7 @@ def _number_bytes(numbers: pa.Array) -> bytes:
     if numbers.type == pa.float64():
         values = np.where(np.isnan(values), np.nan, values)
     return bytes(values.astype(values.dtype.newbyteorder("<")).tobytes())
+
+
+def _array_bytes(values: pa.Array, dtype: str) -> bytes:
+    return bytes(values.to_numpy(zero_copy_only=False).astype(dtype, copy=False).tobytes())

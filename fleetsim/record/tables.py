@@ -12,7 +12,6 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
-from itertools import chain
 from pathlib import Path
 from types import MappingProxyType, NoneType
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, get_args, get_type_hints
@@ -124,7 +123,9 @@ def client_parts(clients: Iterable[ClientColumns]) -> Iterator[pa.Table]:
         lengths = {column: len(values) for column, values in columns.items()}
         if len(set(lengths.values())) > 1:
             raise ValueError(f"columns of clients differ in length: {lengths}")
-        yield _table("clients", columns)
+        table = _table("clients", columns)
+        # Copied from numpy's memory, which would be kept in addition when a row group is joined.
+        yield pa.concat_tables([table, table.slice(0, 0)]).combine_chunks()
 
 
 def concat(name: TableName, parts: Parts) -> pa.Table:
@@ -202,17 +203,19 @@ def encode(parts: Parts, sink: pa.NativeFile | BinaryIO, *, is_published: bool =
     """
     packing = {"compression": "zstd", "compression_level": 3} if is_published else _FAST
     groups = _row_groups(parts)
-    first = next(groups)
+    group = next(groups)
     with pq.ParquetWriter(
         sink,
-        first.schema,
+        group.schema,
         version="2.6",
-        use_dictionary=[field.name for field in first.schema if field.type == pa.string()],
+        use_dictionary=[field.name for field in group.schema if field.type == pa.string()],
         data_page_version="1.0",
         **packing,
     ) as writer:
-        for group in chain([first], groups):
+        while group is not None:
             writer.write_table(group, _ROWS_PER_GROUP)
+            group = None  # only one row group is in memory at a time
+            group = next(groups, None)
 
 
 def _row_groups(parts: Parts) -> Iterator[pa.Table]:
@@ -244,6 +247,7 @@ def _joined(parts: list[pa.Table]) -> pa.Table:
     for number, field in enumerate(schema):
         joined.append(pa.chunked_array(columns[number], field.type).combine_chunks())
         columns[number] = []
+        pa.default_memory_pool().release_unused()  # at once, not after some milliseconds
     return pa.table(joined, schema=schema)
 
 

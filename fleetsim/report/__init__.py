@@ -6,4 +6,5 @@
 - `markup`: HTML pages.
 - `csv_text`: CSV files of tables, whose texts no spreadsheet takes for formulas.
 - `quantities`: Seconds, joules and fractions as text.
+- `two_processes`: Calls of a function, every second one in a forked process.
 """

@@ -98,6 +98,23 @@ def test_digest_of_one_number_is_the_hash_of_its_written_definition():
     assert digest(pa.table({"x": [1.0, None]})) == hashlib.sha256(b"".join(expected)).hexdigest()
 
 
+def test_digest_of_texts_is_the_hash_of_lengths_and_letters_in_a_file_of_any_row_groups(tmp_path):
+    def numbers(*values: int) -> bytes:
+        return b"".join(value.to_bytes(8, "little") for value in values)
+
+    texts = pa.table({"x": ["a", None, "\u00e9", "a"]})
+    pq.write_table(texts, tmp_path / "t.parquet", row_group_size=1)
+    expected = (
+        *(numbers(1), b"t", numbers(1, 4), numbers(1), b"x", numbers(6), b"string"),
+        *(numbers(4), b"\x00\x01\x00\x00"),
+        *(numbers(32), numbers(1, 0, 2, 1), numbers(4), "a\u00e9a".encode()),
+    )
+    by_hand = hashlib.sha256(b"".join(expected)).hexdigest()
+
+    assert digest(texts) == by_hand
+    assert digests.file_digests({"t": tmp_path / "t.parquet"}) == (by_hand, {"t": by_hand})
+
+
 def test_a_diverged_loss_stays_apart_from_one_that_is_not_there():
     diverged = round_row(1)._replace(loss=math.inf, accuracy=math.nan)
 

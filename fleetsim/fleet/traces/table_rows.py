@@ -152,23 +152,35 @@ class TableRows:
                 " line above it with the names of the columns"
             )
 
+    def plain_columns(self, width: int) -> list[list[str]]:
+        """Return the columns of the next rows, as `CsvRows.plain_columns`, while iterating."""
+        with self._one_line():
+            columns = self._csv.plain_columns(width)
+        self.row += len(columns[0]) if columns else 0
+        return columns
+
     def _rows(self) -> Iterator[list[str]]:
-        with _opened(self._path, is_whole=self._is_whole) as text:
-            try:
-                for row in CsvRows(text, self._separator):
-                    self.row += 1
-                    if self.row > 1 or not self._is_after_line:
-                        yield row
-            except GZIP_FAULTS as fault:
-                raise DataError(
-                    f"{self._path}, row {self.row + 1}: cannot be read ({fault}); copy or fetch the"
-                    " file again"
-                ) from fault
-            except (UnicodeDecodeError, csv.Error) as fault:
-                raise DataError(
-                    f"{self._path}, row {self.row + 1}: is not CSV ({fault}); save it as CSV in"
-                    " UTF-8"
-                ) from fault
+        with _opened(self._path, is_whole=self._is_whole) as text, self._one_line():
+            self._csv = CsvRows(text, self._separator)
+            for row in self._csv:
+                self.row += 1
+                if self.row > 1 or not self._is_after_line:
+                    yield row
+
+    @contextmanager
+    def _one_line(self) -> Iterator[None]:
+        """Turn a fault of the text into an error of one line."""
+        try:
+            yield
+        except GZIP_FAULTS as fault:
+            raise DataError(
+                f"{self._path}, row {self.row + 1}: cannot be read ({fault}); copy or fetch the"
+                " file again"
+            ) from fault
+        except (UnicodeDecodeError, csv.Error) as fault:
+            raise DataError(
+                f"{self._path}, row {self.row + 1}: is not CSV ({fault}); save it as CSV in UTF-8"
+            ) from fault
 
 
 def is_value(text: str) -> bool:

@@ -4,6 +4,7 @@ docs/reports.md says which runs can be compared.
 """
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import get_args
 
@@ -137,18 +138,18 @@ def write(
 
 
 def _figures(comparison: RunComparison) -> Drawn:
-    """Draw accuracy, selections, regret and opinions if there are any, and ledgers."""
+    """Yield accuracy, selections, regret and opinions if there are any, and ledgers."""
     runs = comparison.runs
     rounds = {label: run.rounds for label, run in runs.items()}
     against = get_args(accuracy.Against)
-    yield STEM, accuracy.accuracy(rounds, against=against, targets=comparison.targets)
-    yield f"{STEM}-selection", run_figures.coverage_figure(runs)
+    yield STEM, partial(accuracy.accuracy, rounds, against=against, targets=comparison.targets)
+    yield f"{STEM}-selection", partial(run_figures.coverage_figure, runs)
     if comparison.regrets is not None:
-        yield f"{STEM}-regret", regret.figure(comparison.regrets, list(runs))
+        yield f"{STEM}-regret", partial(regret.figure, comparison.regrets, list(runs))
     by_run = {label: run.opinions() for label, run in runs.items()}
     if any(map(len, by_run.values())):
-        yield f"{STEM}-opinions", opinions.side_by_side(by_run)
-    yield LEDGER, ledger.side_by_side(comparison.ledgers)
+        yield f"{STEM}-opinions", partial(opinions.side_by_side, by_run)
+    yield LEDGER, partial(ledger.side_by_side, comparison.ledgers)
 
 
 def _notes(entries: Sequence[Entry]) -> list[str]:

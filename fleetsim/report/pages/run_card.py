@@ -31,7 +31,7 @@ def figure(run: Run, name: str) -> Figure:
     stems = []
     for stem, drawn in _every(run):
         if stem == name:
-            return style.empty_figure(name, drawn) if isinstance(drawn, str) else drawn
+            return style.empty_figure(name, drawn) if isinstance(drawn, str) else drawn()
         stems.append(stem)
     hint = did_you_mean(name, stems) or f"; it has {', '.join(stems)}"
     raise DataError(f"{run.folder}: has no figure {quoted(name)}{hint}")
@@ -44,7 +44,7 @@ def _card(run: Run) -> str:
         drawn = next(each for stem, each in _every(run) if stem == first)
         description = run_figures.CAPTIONS[first]["description"]
         if not isinstance(drawn, str):
-            png = style.encode(drawn, ["png"])["png"]
+            png = style.encode(drawn(), ["png"])["png"]
     rows = [row for row in summary.numbers(run, summary.totals(run)) if row[0] != _LEFT_OUT]
     rows += summary.best_target(run)
     return markup.card(
@@ -61,7 +61,7 @@ def _card(run: Run) -> str:
 
 
 def _every(run: Run) -> Drawn:
-    """Draw the figures of the report, one at a time, in its order."""
+    """Yield the figures of the report in its order."""
     for _, drawn in run_figures.sections(run, summary.reached_targets([run.rounds])):
         yield from drawn
     yield from run_figures.ledger_figures(run, run.ledger())

@@ -1,6 +1,7 @@
 """Figures of the page of one run."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import get_args
 
@@ -28,9 +29,10 @@ from fleetsim.report.figures import (
 )
 from fleetsim.report.figures.device_groups import Kinds
 from fleetsim.report.markup import Picture
+from fleetsim.report.two_processes import in_two_processes
 
-Drawn = Iterator[tuple[str, Figure | str]]
-"""Stems and figures; in place of a figure of a single fact a sentence."""
+Drawn = Iterator[tuple[str, Callable[[], Figure] | str]]
+"""Stems, and what draws each figure; in place of a figure of a single fact a sentence."""
 
 SELECTION, DURATIONS = "Selection", "Task durations"
 CAPTIONS: dict[str, dict[str, str]] = markup.captions("report/pages")
@@ -38,21 +40,27 @@ CAPTIONS: dict[str, dict[str, str]] = markup.captions("report/pages")
 
 
 def saved(
-    drawn: Drawn, folder: Path, formats: Sequence[str], *, dpi: int = style.PRINT_DPI, **words: str
+    drawn: Iterable[tuple[str, Callable[[], Figure] | str]],
+    folder: Path,
+    formats: Sequence[str],
+    *,
+    dpi: int = style.PRINT_DPI,
+    **words: str,
 ) -> list[Picture | str]:
     """Return sentences and figures, each written as files of these formats as it is drawn.
 
     The words fill the gaps in captions.
     """
-    shown: list[Picture | str] = []
-    for stem, figure in drawn:
-        if isinstance(figure, str):
-            shown.append(figure)
-        else:
-            svg = style.save(figure, folder, stem, formats, dpi=dpi)
-            texts = {key: text.format(**words) for key, text in CAPTIONS[stem].items()}
-            shown.append(Picture(style.in_both_schemes(svg), **texts))
-    return shown
+
+    def shown(named: tuple[str, Callable[[], Figure] | str]) -> Picture | str:
+        stem, draw = named
+        if isinstance(draw, str):
+            return draw
+        svg = style.save(draw(), folder, stem, formats, dpi=dpi)
+        texts = {key: text.format(**words) for key, text in CAPTIONS[stem].items()}
+        return Picture(style.in_both_schemes(svg), **texts)
+
+    return in_two_processes(shown, list(drawn))
 
 
 def clients_of(run: Run) -> pd.DataFrame:
@@ -63,7 +71,7 @@ def clients_of(run: Run) -> pd.DataFrame:
 
 
 def sections(run: Run, targets: list[float]) -> Iterator[tuple[str, Drawn]]:
-    """Yield headings of a report with their figures, which are drawn one at a time."""
+    """Yield headings of a report with what draws their figures."""
     yield "Accuracy", accuracy_figures(run.rounds, targets)
     tasks = run.recorded_tasks
     yield "Time and energy by device", cost_figures(tasks, run.manifest.device_kinds)
@@ -73,7 +81,7 @@ def sections(run: Run, targets: list[float]) -> Iterator[tuple[str, Drawn]]:
 
 
 def accuracy_figures(rounds: pd.DataFrame, targets: list[float]) -> Drawn:
-    """Draw accuracy against time, energy and rounds; nothing without accuracy."""
+    """Yield accuracy against time, energy and rounds; nothing without accuracy."""
     evaluated = rounds[rounds["accuracy"].notna()]
     if len(evaluated) == 1:
         number, best = evaluated[["round", "accuracy"]].iloc[0]
@@ -81,22 +89,23 @@ def accuracy_figures(rounds: pd.DataFrame, targets: list[float]) -> Drawn:
         yield "accuracy-time", f"{words}: {quantities.percent(best)}."
     elif len(evaluated):
         for against in get_args(accuracy.Against):
-            figure = accuracy.accuracy({"run": rounds}, against=[against], targets=targets)
-            yield f"accuracy-{against}", figure
+            draw = partial(accuracy.accuracy, {"run": rounds}, against=[against], targets=targets)
+            yield f"accuracy-{against}", draw
 
 
 def cost_figures(tasks: pd.DataFrame, kinds: Kinds) -> Drawn:
-    """Draw time, energy and waste by device."""
-    yield "seconds-by-device", device_costs.seconds_by_device(tasks, kinds)
-    yield "joules-by-device", device_costs.joules_by_device(tasks, kinds)
+    """Yield time, energy and waste by device."""
+    yield "seconds-by-device", partial(device_costs.seconds_by_device, tasks, kinds)
+    yield "joules-by-device", partial(device_costs.joules_by_device, tasks, kinds)
     is_all_used = set(tasks["outcome"]) == {Outcome.DELIVERED}
-    yield "waste", "No energy was wasted." if is_all_used else device_costs.waste(tasks, kinds)
+    draw = partial(device_costs.waste, tasks, kinds)
+    yield "waste", "No energy was wasted." if is_all_used else draw
 
 
 def selection_figures(run: Run, clients: pd.DataFrame) -> Drawn:
-    """Draw coverage, selection ratio, selections, opinions and the selector's own numbers."""
+    """Yield coverage, selection ratio, selections, opinions and the selector's own numbers."""
     if len(run.rounds) > 1:
-        yield "coverage", coverage_figure({"run": run})
+        yield "coverage", partial(coverage_figure, {"run": run})
     is_done = run.manifest.status == "done"
     kinds = run.manifest.device_kinds
     selected, devices = run.selection_ratio(), run.selected_devices()
@@ -108,7 +117,9 @@ def selection_figures(run: Run, clients: pd.DataFrame) -> Drawn:
             "selection-ratio",
             f"Every round selected {quantities.percent(selected[0])} of the fleet."
             if is_flat
-            else selection_ratio.ratios(selected, devices, shares if is_done else None, kinds),
+            else partial(
+                selection_ratio.ratios, selected, devices, shares if is_done else None, kinds
+            ),
         )
     often = clients[["num_selected", "num_delivered"]].drop_duplicates().to_numpy()
     words = "Each of the {:,} clients: {:,} train tasks, {:,} delivered."
@@ -116,13 +127,13 @@ def selection_figures(run: Run, clients: pd.DataFrame) -> Drawn:
         "selections",
         words.format(len(clients), *often[0])
         if len(often) == 1
-        else selection.selections(clients, kinds=kinds, is_whole_fleet=is_done),
+        else partial(selection.selections, clients, kinds=kinds, is_whole_fleet=is_done),
     )
     entries, numbers = run.opinions(), run.diagnostics()
     if len(entries):
-        yield "opinions", opinions.opinions(entries, run.rounds, run.selection_counts())
+        yield "opinions", partial(opinions.opinions, entries, run.rounds, run.selection_counts())
     if len(numbers):
-        yield "diagnostics", diagnostics.diagnostics(numbers)
+        yield "diagnostics", partial(diagnostics.diagnostics, numbers)
 
 
 def coverage_figure(runs: Mapping[str, Run]) -> Figure:
@@ -134,7 +145,7 @@ def coverage_figure(runs: Mapping[str, Run]) -> Figure:
 
 
 def duration_figures(run: Run, tasks: pd.DataFrame) -> Drawn:
-    """Draw the distribution of the durations of train tasks."""
+    """Yield the distribution of the durations of train tasks."""
     deadline_s = run.scenario["server"].get("deadline_s")
     train = tasks[tasks["purpose"] == Purpose.TRAIN]
     took_s = train["finished_at_s"] - train["dispatched_at_s"]
@@ -143,21 +154,22 @@ def duration_figures(run: Run, tasks: pd.DataFrame) -> Drawn:
         "task-durations",
         f"Each of {len(train):,} train tasks took {least}."
         if least == most and train["outcome"].isin(task_durations.COMPLETE).all()
-        else task_durations.durations(tasks, run.manifest.device_kinds, deadline_s=deadline_s),
+        else partial(
+            task_durations.durations, tasks, run.manifest.device_kinds, deadline_s=deadline_s
+        ),
     )
 
 
 def availability_figures(run: Run, tasks: pd.DataFrame) -> Drawn:
-    """Draw batteries over time, and the round with the longest waiting."""
+    """Yield batteries over time, and the round with the longest waiting."""
     deadline_s = run.scenario["server"].get("deadline_s")
     if "num_off" in run.rounds and len(run.rounds):
-        yield "batteries", batteries.levels(run.rounds)
-    yield "stragglers", gantt.stragglers(run.rounds, tasks, deadline_s=deadline_s)
+        yield "batteries", partial(batteries.levels, run.rounds)
+    yield "stragglers", partial(gantt.stragglers, run.rounds, tasks, deadline_s=deadline_s)
 
 
 def ledger_figures(run: Run, entries: pd.DataFrame) -> Drawn:
-    """Draw the energy ledger, and energy by client."""
-    yield "ledger", ledger.by_component_and_outcome(entries)
-    is_done, clients = run.manifest.status == "done", clients_of(run)
-    curve = energy_inequality.energy_by_client(entries, clients, is_whole_fleet=is_done)
-    yield "energy-inequality", curve
+    """Yield the energy ledger, and energy by client."""
+    yield "ledger", partial(ledger.by_component_and_outcome, entries)
+    is_done, draw = run.manifest.status == "done", energy_inequality.energy_by_client
+    yield "energy-inequality", partial(draw, entries, clients_of(run), is_whole_fleet=is_done)

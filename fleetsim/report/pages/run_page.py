@@ -1,6 +1,7 @@
 """The page of one run, which opens offline, and its figures as files where these are asked for."""
 
 from collections.abc import Iterator, Sequence
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -50,10 +51,10 @@ def write_report(
     folder = run.folder / FIGURES
     if formats:
         atomic_files.make_inner_folder(folder, hint="make the run folder writable")
-    sections = {
-        heading: run_figures.saved(drawn, folder, formats, dpi=dpi)
-        for heading, drawn in run_figures.sections(run, shown_targets)
-    }
+    drawn = {heading: [*each] for heading, each in run_figures.sections(run, shown_targets)}
+    all_drawn = chain(*drawn.values(), run_figures.ledger_figures(run, entries))
+    pictures = iter(run_figures.saved(all_drawn, folder, formats, dpi=dpi))
+    sections = {heading: [*islice(pictures, len(each))] for heading, each in drawn.items()}
     kinds, deadline_s = run.manifest.device_kinds, _setting(run, "server", "deadline_s")
     tables = {
         run_figures.SELECTION: [(measures.CAPTION, measures.table(run))],
@@ -76,14 +77,12 @@ def write_report(
         notes=list(_notes(run)),
         targets=summary.targets_table(rounds, shown_targets),
         sections=[
-            (heading, tables.get(heading, ()), pictures)
-            for heading, pictures in sections.items()
-            if pictures
+            (heading, tables.get(heading, ()), shown)
+            for heading, shown in sections.items()
+            if shown
         ],
         ledger=ledger_tables.table(entries),
-        ledger_pictures=run_figures.saved(
-            run_figures.ledger_figures(run, entries), folder, formats, dpi=dpi
-        ),
+        ledger_pictures=[*pictures],
         device_figures=summary.device_figures_table(run.manifest),
         prices=priced,
         bill=None if bill is None else ledger_tables.bill_table(bill),

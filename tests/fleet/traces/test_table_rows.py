@@ -1,6 +1,11 @@
 """Tables as users write them: separators, headers and blank lines are noted, or refused."""
 
+import csv
+import io
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from fleetsim.errors import DataError, ScenarioError
 from fleetsim.fleet.traces.column_choice import column_choice, texts_of
@@ -16,6 +21,40 @@ def test_blank_lines_are_skipped_and_rows_keep_the_number_of_their_line(tmp_path
     assert table.columns == {"a": ("1", "3", "5"), "b": ("2", "4", "6")}
     assert [table.place(row) for row in range(3)] == [f"{path}, row {row}" for row in (5, 6, 9)]
     assert table.notes == ["3 blank lines between rows skipped"]
+
+
+LINES = {
+    "one": ("1", '"2,3"', '"4\n5"', " 6 ", '"7""8"', "\xe9\x0b", "9\r"),
+    "one,two": ("1,2", "3,", ",", '"4,5",6', '"7\n8",9', " 1,2 ", '"3""4",5', "\xe9,\x0b", "6,7\r"),
+}
+
+
+@settings(max_examples=50)
+@given(st.data(), st.sampled_from(sorted(LINES)), st.booleans())
+def test_a_table_of_any_length_has_the_rows_of_pythons_reader(
+    tmp_path_factory, data, header, is_ended
+):
+    repeated = st.tuples(st.sampled_from(LINES[header]), st.sampled_from((1, 3, 1500)))
+    parts = data.draw(st.lists(repeated, max_size=4))
+    lines = [line for line, times in parts for _ in range(times)]
+    text = "\n".join([header, *lines]) + ("\n" if is_ended else "")
+    path = tmp_path_factory.mktemp("tables") / "table.csv"
+    path.write_text(text, encoding="utf-8", newline="")
+    expected = list(csv.reader(io.StringIO(text, newline=""), strict=True))[1:]
+    table = read_csv_table(path)
+
+    assert list(zip(*table.columns.values(), strict=True)) == list(map(tuple, expected))
+
+
+def test_the_last_row_of_a_long_table_has_its_number(tmp_path):
+    path = tmp_path / "long.csv"
+    path.write_text("a,b\n" + "1,2\n" * 5000 + "\n" + "3,4\n" * 5000 + "5,x\n")
+    table = read_csv_table(path)
+
+    with pytest.raises(DataError, match="row 10003: b = 'x' is not a number"):
+        table.numbers("b")
+    with pytest.raises(DataError, match="row 10003: b = 'x' is not a number"):
+        table.whole_numbers("b")
 
 
 @pytest.mark.parametrize(("text", "layout", "message"), [
