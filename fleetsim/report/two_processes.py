@@ -7,8 +7,12 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import NoReturn, TypeVar
+
+_PATIENCE_S = 20.0
+"""Time that the other process may take longer."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -18,7 +22,7 @@ def in_two_processes(call: Callable[[Item], Result], items: Sequence[Item]) -> l
     """Return what a function returns for each item.
 
     Where it is safe and there is a second core, a forked process computes every second item. If it
-    fails, its items are computed here, which raises its fault.
+    fails or hangs, its items are computed here, which raises its fault.
     """
     theirs = items[1::2]
     is_safe = sys.platform == "linux" and threading.active_count() == 1
@@ -35,9 +39,11 @@ def in_two_processes(call: Callable[[Item], Result], items: Sequence[Item]) -> l
     try:
         with reader:
             ours = list(map(call, items[::2]))
-            try:
-                others = reader.recv()
-            except EOFError:
+            others: list[Result] | None = None
+            with suppress(EOFError):
+                # A library's thread may have held a lock at the fork, which opens nowhere then.
+                others = reader.recv() if reader.poll(_PATIENCE_S) else None
+            if others is None:
                 others = list(map(call, theirs))
     finally:
         os.kill(process, signal.SIGKILL)  # it has answered, or is not needed any more

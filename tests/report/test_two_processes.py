@@ -2,10 +2,13 @@
 
 import os
 import signal
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from fleetsim.report import two_processes
 from fleetsim.report.two_processes import in_two_processes
 
 has_two = pytest.mark.skipif(
@@ -33,15 +36,21 @@ def test_a_fault_of_either_process_is_raised(wrong: int) -> None:
 
 
 @has_two
-def test_items_of_a_process_that_was_killed_are_computed_here(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "end", [lambda: os.kill(os.getpid(), signal.SIGKILL), lambda: time.sleep(60)]
+)
+def test_items_of_a_process_that_was_killed_or_hangs_are_computed_here(
+    end: Callable[[], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(two_processes, "_PATIENCE_S", 0.5)
     here, number = os.getpid(), tmp_path / "number"
 
-    def killed_elsewhere(item: int) -> int:
+    def ends_elsewhere(item: int) -> int:
         if os.getpid() != here:
             number.write_text(str(os.getpid()))
-            os.kill(os.getpid(), signal.SIGKILL)
+            end()
         return -item
 
-    assert in_two_processes(killed_elsewhere, range(4)) == [0, -1, -2, -3]
+    assert in_two_processes(ends_elsewhere, range(4)) == [0, -1, -2, -3]
     with pytest.raises(ProcessLookupError):
         os.kill(int(number.read_text()), 0)
