@@ -179,8 +179,9 @@ def _answers(
         answers = Answers(list(map(kernel.compute, in_turns())), taken, [])
     else:
         obtained = store.results(in_turns(), kernel.compute)
-        origins = [each.origin for each in obtained]
-        answers = Answers([each.results for each in obtained], taken, origins)
+        answers = Answers(
+            [each.results for each in obtained], taken, [each.origin for each in obtained]
+        )
     if not kernel.computes_together:
         # The steps' memory, before the results of all processes are in one. Stacks reuse theirs.
         give_back_freed()
