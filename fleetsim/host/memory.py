@@ -1,6 +1,8 @@
-"""Memory that this process may use."""
+"""Memory that this process may use, and its return to the system."""
 
+import ctypes
 import os
+import sys
 from pathlib import Path
 
 _CGROUP_LIMITS = (
@@ -14,6 +16,17 @@ def usable_byte() -> int | None:
     """Return the machine's memory or the limit of its container; None where it is unknown."""
     limits = [limit for limit in (_physical_byte(), *map(_limit_in, _CGROUP_LIMITS)) if limit]
     return min(limits, default=None)
+
+
+def give_back_freed() -> None:
+    """Return freed memory to the system, where the C library is glibc, which keeps much of it.
+
+    It takes 0.1 ms per MiB that is returned, and the next use of such a page as much again.
+    """
+    if sys.platform == "linux":
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+        if trim is not None:  # absent from other C libraries, such as musl
+            trim(0)
 
 
 def _physical_byte() -> int | None:

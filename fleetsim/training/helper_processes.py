@@ -12,7 +12,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.context import ForkContext, SpawnContext
 from multiprocessing.process import BaseProcess
@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fleetsim.errors import FleetsimError, PluginError, TrainingError
+from fleetsim.host.memory import give_back_freed
 from fleetsim.kernels.base import Kernel
 from fleetsim.learning.torch_settings import configure_torch
 from fleetsim.training.ipc import packed, receive, send, unpacked
@@ -136,6 +137,9 @@ class Helpers:
 
     def _start(self, num_helpers: int) -> None:
         context = _context()
+        if len(self.running) < num_helpers:
+            # Freed memory that both go on to use would be copied.
+            give_back_freed()
         if num_helpers and self._turns is None:
             self._turns = Turns(context)
         while len(self.running) < num_helpers:
@@ -172,9 +176,16 @@ def _answers(
     if calls.verb == "evaluate":
         return Answers([kernel.evaluate(*call) for call in in_turns()], taken, [])
     if store is None:
-        return Answers(list(map(kernel.compute, in_turns())), taken, [])
-    obtained = store.results(in_turns(), kernel.compute)
-    return Answers([each.results for each in obtained], taken, [each.origin for each in obtained])
+        answers = Answers(list(map(kernel.compute, in_turns())), taken, [])
+    else:
+        obtained = store.results(in_turns(), kernel.compute)
+        answers = Answers(
+            [each.results for each in obtained], taken, [each.origin for each in obtained]
+        )
+    if not kernel.computes_together:
+        # The steps' memory, before the results of all processes are in one. Stacks reuse theirs.
+        give_back_freed()
+    return answers
 
 
 def _context() -> SpawnContext | ForkContext:
@@ -199,24 +210,23 @@ def _serve(
     for other in foreign:
         other.close()
     configure_torch()
-    while True:
-        try:
-            calls = receive(end)
-        except (EOFError, ConnectionError):
-            return
-        # A fault and whether it is one of the user's code; or None and the results.
-        answer: tuple[str | None, Any]
-        try:
-            answers = _answers(kernel, store, calls, turns)
-            answer = (None, answers._replace(results=list(map(packed, answers.results))))
-        except FleetsimError as fault:
-            answer = (str(fault), isinstance(fault, PluginError))
-        except Exception:  # any fault: the process that sent the call raises it
-            answer = (traceback.format_exc(), None)
-        try:
-            send(end, answer)
-        except ConnectionError:
-            return
+    # No name here is bound to calls and results, which would be held until the next call.
+    with suppress(EOFError, ConnectionError):
+        while True:
+            send(end, _answer(kernel, store, receive(end), turns))
+
+
+def _answer(
+    kernel: Kernel, store: ResultsStore | None, calls: Calls, turns: Turns | None
+) -> tuple[str | None, Any]:
+    """Return a fault and whether it is one of the user's code; or None and the results."""
+    try:
+        answers = _answers(kernel, store, calls, turns)
+        return None, answers._replace(results=list(map(packed, answers.results)))
+    except FleetsimError as fault:
+        return str(fault), isinstance(fault, PluginError)
+    except Exception:  # any fault: the process that sent the call raises it
+        return traceback.format_exc(), None
 
 
 def _reply(helper: Helper) -> Answers:

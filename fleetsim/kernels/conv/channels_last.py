@@ -7,6 +7,7 @@ same with it, but for rounding. In the copy
   max-pooling and most of oneDNN's convolutions are faster on this layout;
 * max-pooling precedes an increasing activation, where a layer list has them in the other order:
   max f(x) = f(max x), with a quarter of the work after a 2 x 2 pooling;
+* a ReLU after a normalisation overwrites its input, which no derivative needs;
 * convolutions with many weights on small maps are matrix products, see `im2col`;
 * other convolutions of 3 x 3 with many channels need a quarter of the products, see `winograd`;
 * gradients of a pooled convolution visit the winners alone, see `pooled_convolution`;
@@ -65,6 +66,7 @@ EVALUATED_IMAGES = 50
 
 _INCREASING = (nn.ReLU, nn.Sigmoid)
 """Activations that never decrease, so that a maximum may precede them."""
+_NORMS = (nn.BatchNorm2d, nn.GroupNorm)
 
 
 _CONVOLUTIONS = ("Conv2d", "ColumnConv2d", "PooledConv2d", "WinogradConv2d")
@@ -104,6 +106,7 @@ def form_of(
     body: nn.Module = copy.deepcopy(module).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     sizes = _sizes(body, input_shape)
     _pool_first(body)
+    _rectify_in_place(body)
     _take_columns(body, sizes)
     _take_pooled(body)
     tiled = _take_winograd(body, sizes)
@@ -136,6 +139,14 @@ def _pool_first(module: nn.Module) -> None:
             delattr(layers, name)
         for name, layer in ordered:
             layers.add_module(name, layer)
+
+
+def _rectify_in_place(module: nn.Module) -> None:
+    """Let a ReLU overwrite its input after a normalisation, whose derivative needs no output."""
+    for layers, ordered in list(_lists(module)):
+        for (_, norm), (name, activation) in pairwise(ordered):
+            if type(norm) in _NORMS and type(activation) is nn.ReLU:
+                setattr(layers, name, nn.ReLU(inplace=True))
 
 
 def _take_pooled(module: nn.Module) -> None:

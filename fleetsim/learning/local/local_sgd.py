@@ -182,6 +182,7 @@ def take(
         if added is not None:
             gradients = [one + addend for one, addend in zip(gradients, added, strict=True)]
         descent.step(gradients)
+        del gradients  # else they are held until the next backward pass ends
         seen[-1].append(losses.detach())
     return list(map(torch.cat, seen))
 

@@ -68,7 +68,8 @@ def load_flat(module: nn.Module, vector: Parameters) -> None:
         raise ValueError(f"a flat vector of shape {vector.shape} for {slots[-1].stop} weights")
     entries = _entries(module)
     device = entries[slots[0].name].device
-    flat = torch.tensor(vector, device=device)
+    # In the vector's own memory where torch allows that: a large model would be there twice.
+    flat = torch.from_numpy(vector if vector.flags.writeable else vector.copy()).to(device)
     for slot in slots:
         entries[slot.name].copy_(flat[slot.start : slot.stop].view(slot.shape))
 

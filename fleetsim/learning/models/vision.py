@@ -47,7 +47,7 @@ class Residual(nn.Module):
 
     def forward(self, maps: Tensor) -> Tensor:
         """Return the sum of both branches, rectified."""
-        return torch.relu(self.body(maps) + self.shortcut(maps))
+        return torch.relu_(self.body(maps) + self.shortcut(maps))
 
 
 class ShuffleUnit(nn.Module):

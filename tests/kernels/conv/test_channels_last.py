@@ -229,6 +229,17 @@ FORMS = [
 ]
 
 
+def test_a_relu_overwrites_what_a_normalisation_yields_in_the_copy_alone():
+    given = nn.Sequential(
+        nn.Conv2d(3, 4, 3), group_norm(4), nn.ReLU(), nn.Conv2d(4, 4, 3), nn.ReLU()
+    )
+    form, _ = form_of(given, (3, 8, 8), 2)
+    relus = [layer for layer in form.modules() if type(layer) is nn.ReLU]
+
+    assert [relu.inplace for relu in relus] == [True, False]
+    assert not any(layer.inplace for layer in given.modules() if type(layer) is nn.ReLU)
+
+
 @pytest.mark.parametrize(("chosen", "shape", "forms"), FORMS, ids=str)
 def test_forms_of_the_published_networks(chosen, shape, forms):
     """Columns, over 2^20 weights on 16 positions. ResNet-18: 256 to 512 and 512 to 512 (3 times);

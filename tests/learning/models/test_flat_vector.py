@@ -49,10 +49,13 @@ def test_any_vector_comes_back_from_the_module_as_it_went_in(values: list[float]
     np.testing.assert_array_equal(flatten(module), vector)
 
 
-def test_a_flat_vector_is_a_copy_in_both_directions_and_may_be_read_only() -> None:
+@pytest.mark.parametrize("is_writeable", [True, False])
+def test_a_flat_vector_is_a_copy_in_both_directions_and_may_be_read_only(
+    is_writeable: bool,
+) -> None:
     module = nn.Linear(2, 1, bias=False)
     sent = np.array([1, 2], dtype=np.float32)
-    sent.flags.writeable = False
+    sent.flags.writeable = is_writeable
     load_flat(module, sent)
     taken = flatten(module)
     with torch.no_grad():
