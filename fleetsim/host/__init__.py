@@ -4,7 +4,7 @@
 - `new_files`: New files with unpredictable names, which become other files by renaming.
 - `csv_rows`: Rows of CSV text, one at a time, none larger than `MOST_ROW_CHARACTERS`.
 - `unpacking`: Limit of the bytes that a compressed file may unpack to.
-- `memory`: Memory that this process may use.
+- `memory`: Memory that this process may use, and its return to the system.
 - `numerics`: Numerical modes.
 - `turns`: Turns of runs in the threads of one process, and what belongs to one run at a time.
 - `spawning`: Processes that begin anew and do not import the program that started them.
