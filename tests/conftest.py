@@ -33,7 +33,11 @@ settings.load_profile("untimed")
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark as `long` all but each n-th case of a test that is marked `one_in(n)`."""
+    """Mark as `long` all but each n-th case of a test that is marked `one_in(n)`.
+
+    Executed pages, minutes each, come first: else one process would wait for them at the end.
+    """
+    items.sort(key=lambda item: item.path.name != "test_executed_pages.py")
     seen: Counter[str] = Counter()
     for item in items:
         mark = item.get_closest_marker("one_in")
