@@ -1,6 +1,7 @@
 """Tables as users write them: separators, headers and blank lines are noted, or refused."""
 
 import csv
+import gzip
 import io
 
 import pytest
@@ -84,3 +85,12 @@ def test_what_could_be_misread_is_refused_with_what_was_seen(tmp_path, text, lay
 def test_options_that_cannot_be_are_refused(separator, decimal, message):
     with pytest.raises(ScenarioError, match=message):
         layout_of("trace import", separator=separator, decimal=decimal, missing=())
+
+
+def test_a_packed_table_may_end_without_a_line_feed(tmp_path):
+    """The packed file was read on after its end, which had closed it."""
+    path = tmp_path / "table.csv.gz"
+    path.write_bytes(gzip.compress(b"a,b\n1,2\n3,4"))
+    table = read_csv_table(path)
+
+    assert table.columns == {"a": ["1", "3"], "b": ["2", "4"]}
