@@ -93,4 +93,4 @@ def test_a_packed_table_may_end_without_a_line_feed(tmp_path):
     path.write_bytes(gzip.compress(b"a,b\n1,2\n3,4"))
     table = read_csv_table(path)
 
-    assert table.columns == {"a": ["1", "3"], "b": ["2", "4"]}
+    assert table.columns == {"a": ("1", "3"), "b": ("2", "4")}
