@@ -210,6 +210,6 @@ def _opened(path: Path, *, is_whole: bool) -> Iterator[TextIO]:
             if is_whole:
                 require_within_limit(file, packed_byte, str(path))
             content = unpacked(file, packed_byte, str(path))
-        # Closed as well: whoever goes on to read asks it.
+        # Closed as well, since readers ask it whether they can go on.
         with io.TextIOWrapper(content, encoding="utf-8-sig", newline="") as text:
             yield text
