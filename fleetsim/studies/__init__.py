@@ -11,7 +11,7 @@
 - `execution`: Execution of a study.
 - `display`: Progress of a study.
 - `study_setup`: Setup of a study for its page, and notes where its runs were made differently.
-- `costs`: Costs of a run until it reached an accuracy, in the metrics that docs/studies.md defines.
+- `costs`: Costs of a run until it reached an accuracy, in every metric.
 - `run_tables`: Tables of the runs of a study, read from the run folders.
 - `evidence`: Evidence of a study.
 - `result`: Result of a study: its tables, its evidence, its runs, and its page.

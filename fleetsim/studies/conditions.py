@@ -10,7 +10,7 @@ from fleetsim.quoting import cut
 from fleetsim.schema import faults
 from fleetsim.schema.overrides import Override
 from fleetsim.schema.strict_yaml import Document, KeyPath, shown, spelled
-from fleetsim.studies.settings import CELL, RUN_COLUMNS, StudySettings
+from fleetsim.studies.settings import Cell, RunRow, StudySettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ def conditions_of(settings: StudySettings, document: Document) -> Iterator[Study
     is_unique = len(set(short.values())) == len(short)
     levels = [list(_levels(key, document)) for key in settings.vary]
     for key, of_key in zip(settings.vary, levels, strict=True):
-        if key in (*CELL, *RUN_COLUMNS):
+        if key in (*Cell._fields, *RunRow._fields):
             hint = "seeds names them" if key == "seed" else "name it otherwise"
             message = f"is a column of every study's tables; {hint}"
             raise ScenarioError(faults.line(document, ("vary", key), message))

@@ -1,4 +1,4 @@
-"""Costs of a run until it reached an accuracy, in the metrics that docs/studies.md defines.
+"""Costs of a run until it reached an accuracy, in every metric.
 
 A run that never reaches the accuracy is censored: its cost is what it spent until it ended, and
 `is_reached` is false. Beyond a budget a run counts as ended.
@@ -22,9 +22,14 @@ class Cost(NamedTuple):
     """Cost of one run in one metric."""
 
     target: str
+    """Accuracy as text, such as `80 %`, or `the whole run`."""
     metric: str
+    """Rounds, seconds, joules, dollars or grams; client updates instead of rounds where servers of
+    different modes are compared."""
     cost: float
+    """Amount that the run had spent when it reached the target, else when it ended."""
     is_reached: bool
+    """True: the run reached the target. False: its cost is more than it spent."""
 
 
 def ends(run: Run, targets: list[Target]) -> dict[str, int | None]:

@@ -6,7 +6,7 @@ that both have completed. In a sweep, a study of one arm, the levels take the pl
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -26,10 +26,25 @@ VERDICT_COLUMNS = [
     *("win_share", "win_low", "win_high", "p_holm", "p_equal", "equal_within", "kind"),
     "sentence",
 ]
-_DIFFERENCE_COLUMNS = [
-    *("condition", "measure", "arm", "baseline", "num_pairs", "difference", "low", "high"),
-    *("p_t", "p_holm"),
-]
+
+
+class Difference(NamedTuple):
+    """Difference of the mean accuracies of an arm and the baseline, by one measure."""
+
+    baseline: str
+    """Arm, or level of a sweep, with which it is compared."""
+    num_pairs: int
+    """Seeds that both have completed."""
+    difference: float
+    """Mean accuracy of the arm minus that of the baseline, paired by seed."""
+    low: float
+    """Lower end of its 95 % interval by Student's t."""
+    high: float
+    """Upper end of the same interval."""
+    p_t: float
+    """p-value of the paired t-test of the accuracies."""
+    p_holm: float
+    """The same, adjusted over the arms by Holm's method."""
 
 
 def summaries(costs: pd.DataFrame, arms: Sequence[str]) -> pd.DataFrame:
@@ -84,7 +99,7 @@ def differences(accuracies: pd.DataFrame, arms: Sequence[str], baseline: str) ->
     rows = []
     for (condition, measure), group in accuracies.groupby(["condition", "measure"], sort=False):
         wide = group.pivot(index="seed", columns="arm", values="accuracy")
-        family = []
+        family: dict[str, Difference] = {}
         for arm in arms:
             if arm == baseline or not {arm, baseline} <= set(wide.columns):
                 continue
@@ -92,12 +107,16 @@ def differences(accuracies: pd.DataFrame, arms: Sequence[str], baseline: str) ->
             difference = (both[arm] - both[baseline]).to_numpy(dtype=np.float64)
             if not difference.size:
                 continue
-            numbers = (difference.mean(), *t_interval(difference), t_test(difference))
-            names = (condition, measure, arm, baseline, difference.size)
-            family.append((*names, *map(float, numbers)))
-        adjusted = holm(np.array([row[-1] for row in family]))
-        rows += [(*row, p_holm) for row, p_holm in zip(family, adjusted.tolist(), strict=True)]
-    return pd.DataFrame(rows, columns=_DIFFERENCE_COLUMNS)
+            low, high = map(float, t_interval(difference))
+            p_t = float(t_test(difference))
+            mean = float(difference.mean())
+            family[arm] = Difference(baseline, difference.size, mean, low, high, p_t, p_holm=p_t)
+        adjusted = holm(np.array([row.p_t for row in family.values()]))
+        rows += [
+            (condition, measure, arm, *row._replace(p_holm=p))
+            for (arm, row), p in zip(family.items(), adjusted.tolist(), strict=True)
+        ]
+    return pd.DataFrame(rows, columns=["condition", "measure", "arm", *Difference._fields])
 
 
 def _families(costs: pd.DataFrame) -> Iterator[tuple[dict[str, str], pd.DataFrame]]:

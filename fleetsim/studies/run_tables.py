@@ -8,14 +8,24 @@ import pandas as pd
 
 from fleetsim.errors import DataError
 from fleetsim.record.saved_run import Run
-from fleetsim.studies.costs import costs, ledgers
+from fleetsim.studies.costs import Cost, costs, ledgers
 from fleetsim.studies.run_store import RunStore, damage_of
-from fleetsim.studies.settings import CELL, RUN_COLUMNS, Budgets
+from fleetsim.studies.settings import Budgets, Cell, RunRow
 from fleetsim.studies.study import Study
 
+
+class Accuracy(NamedTuple):
+    """Accuracy of one run by one measure."""
+
+    measure: str
+    """`final`, `best`, `within BUDGET` of each budget, or `comprehensive score` with both."""
+    accuracy: float
+    """Value of the measure, a fraction; 0 if no round was evaluated within a budget."""
+
+
 _COLUMNS = {
-    "costs": ("target", "metric", "cost", "is_reached"),
-    "accuracies": ("measure", "accuracy"),
+    "costs": Cost._fields,
+    "accuracies": Accuracy._fields,
     "curves": ("round", "time_s", "energy_j", "accuracy"),
     "ledgers": ("target", "component", "energy_outcome", "energy_j"),
 }
@@ -39,9 +49,9 @@ def tables_of(study: Study, store: RunStore) -> RunTables:
     rows: list[dict[str, Any]] = []
     parts: list[dict[str, pd.DataFrame]] = []
     for planned in study.runs:
-        cell: dict[str, Any] = {name: getattr(planned, name) for name in CELL}
+        cell: dict[str, Any] = {name: getattr(planned, name) for name in Cell._fields}
         reason = reasons.get(planned.key)
-        state: dict[str, Any] = {"status": "failed" if reason else "missing", "reason": reason}
+        state = RunRow("failed" if reason else "missing", reason=reason)
         try:
             run = store.open(planned)
             if run is not None:
@@ -50,14 +60,17 @@ def tables_of(study: Study, store: RunStore) -> RunTables:
                 tables = _tables(run, study)
                 parts.append({name: table.assign(**cell) for name, table in tables.items()})
         except DataError as fault:
-            state = {"status": "damaged", "reason": damage_of(fault)}
-            state["folder"] = str(store.folder(planned))
-        rows.append(cell | levels[planned.condition] | state)
-    columns = ["condition", *study.settings.vary, "arm", "seed", *RUN_COLUMNS]
+            state = RunRow("damaged", str(store.folder(planned)), damage_of(fault))
+        rows.append(cell | levels[planned.condition] | state._asdict())
+    columns = ["condition", *study.settings.vary, "arm", "seed", *RunRow._fields]
+    types = dict.fromkeys(RunRow._fields, "object")
+    types |= {
+        name: "float64" for name, value in RunRow._field_defaults.items() if value is not None
+    }
     return RunTables(
-        runs=pd.DataFrame(rows, columns=columns).astype(RUN_COLUMNS),
+        runs=pd.DataFrame(rows, columns=columns).astype(types),
         **{
-            name: _joined([part[name] for part in parts], [*CELL, *of_table])
+            name: _joined([part[name] for part in parts], [*Cell._fields, *of_table])
             for name, of_table in _COLUMNS.items()
         },
     )
@@ -69,35 +82,33 @@ def _tables(run: Run, study: Study) -> dict[str, pd.DataFrame]:
     spent = costs(run, settings.all_targets, study.prices, settings.budgets)
     return {
         "costs": pd.DataFrame(cost for cost in spent if cost.metric in study.metrics),
-        "accuracies": pd.DataFrame(
-            _accuracies(run, settings.budgets), columns=list(_COLUMNS["accuracies"])
-        ),
+        "accuracies": pd.DataFrame(_accuracies(run, settings.budgets), columns=Accuracy._fields),
         "curves": _curve(run),
         "ledgers": ledgers(run, settings.all_targets),
     }
 
 
-def _run_row(run: Run) -> dict[str, Any]:
+def _run_row(run: Run) -> RunRow:
     rounds = run.rounds
     accuracy = rounds["accuracy"].dropna()
-    return {
-        "status": "done",
-        "folder": str(run.folder),
-        "rounds": len(rounds),
-        "virtual_s": run.manifest.virtual_s,
-        "energy_j": float(rounds["energy_total_j"].iloc[-1]) if len(rounds) else 0.0,
-        "final_accuracy": float(accuracy.iloc[-1]) if len(accuracy) else np.nan,
-        "platform": "+".join(platform.id for platform in run.manifest.platforms),
-        "version": run.manifest.versions.get("fleetsim"),
-    }
+    return RunRow(
+        status="done",
+        folder=str(run.folder),
+        rounds=len(rounds),
+        virtual_s=run.manifest.virtual_s,
+        energy_j=float(rounds["energy_total_j"].iloc[-1]) if len(rounds) else 0.0,
+        final_accuracy=float(accuracy.iloc[-1]) if len(accuracy) else np.nan,
+        platform="+".join(platform.id for platform in run.manifest.platforms),
+        version=run.manifest.versions.get("fleetsim"),
+    )
 
 
-def _accuracies(run: Run, budgets: Budgets | None) -> Iterator[tuple[str, float]]:
+def _accuracies(run: Run, budgets: Budgets | None) -> Iterator[Accuracy]:
     rounds = run.rounds[run.rounds["accuracy"].notna()]
     if rounds.empty:
         return
-    yield "final", float(rounds["accuracy"].iloc[-1])
-    yield "best", float(rounds["accuracy"].max())
+    yield Accuracy("final", float(rounds["accuracy"].iloc[-1]))
+    yield Accuracy("best", float(rounds["accuracy"].max()))
     if budgets is None:
         return
     for column, unit, budget in (
@@ -106,11 +117,12 @@ def _accuracies(run: Run, budgets: Budgets | None) -> Iterator[tuple[str, float]
     ):
         if budget is not None:
             within = rounds.loc[rounds[column] <= budget, "accuracy"]
-            yield f"within {budget:g} {unit}", float(within.max()) if len(within) else 0.0
+            best = float(within.max()) if len(within) else 0.0
+            yield Accuracy(f"within {budget:g} {unit}", best)
     if budgets.time_s is not None and budgets.energy_j is not None:
         score = run.comprehensive_score(budget_s=budgets.time_s, budget_j=budgets.energy_j)
         assert score is not None
-        yield "comprehensive score", score
+        yield Accuracy("comprehensive score", score)
 
 
 def _curve(run: Run) -> pd.DataFrame:

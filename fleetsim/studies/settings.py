@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+import math
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, StringConstraints, model_validator
 
@@ -17,19 +18,6 @@ MOST_RUNS = 100_000
 
 EQUIVALENCE_MARGIN = 0.05
 """Relative difference below which costs count as equal, unless a study gives another."""
-CELL = ("condition", "arm", "seed")
-RUN_COLUMNS = {
-    "status": "object",
-    "folder": "object",
-    "reason": "object",
-    "rounds": "float64",
-    "virtual_s": "float64",
-    "energy_j": "float64",
-    "final_accuracy": "float64",
-    "platform": "object",
-    "version": "object",
-}
-"""Columns of the table of runs after those of `CELL` and of the varied keys, with their types."""
 WHOLE_RUN = "the whole run"
 """Label of the target of a study without targets, which every run reaches."""
 
@@ -40,6 +28,40 @@ Overrides = dict[str, Any]
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
 _OTHER_NAMES: dict[str, Any] = {"additionalProperties": False}
 """Part of a mapping's JSON Schema that refuses names which `Name` does; Pydantic leaves it out."""
+
+
+class Cell(NamedTuple):
+    """Place of a run in its study, in every table with a row per run."""
+
+    condition: str
+    """Levels of the varied keys, such as `deadline_s=60`; empty if nothing varies."""
+    arm: str
+    """Name of the arm."""
+    seed: int
+    """Seed of the run."""
+
+
+class RunRow(NamedTuple):
+    """Columns of the table of runs after those of `Cell` and of the varied keys."""
+
+    status: str
+    """`done`, `failed`, `damaged` or `missing`."""
+    folder: str | None = None
+    """Run folder of a run that is done or damaged."""
+    reason: str | None = None
+    """Reason why a run failed or counts as damaged."""
+    rounds: float = math.nan
+    """Number of rounds."""
+    virtual_s: float = math.nan
+    """Virtual seconds from the start to the end of the run."""
+    energy_j: float = math.nan
+    """Joules of the whole fleet."""
+    final_accuracy: float = math.nan
+    """Accuracy of the last evaluated round, a fraction; NaN if no round was evaluated."""
+    platform: str | None = None
+    """Numerical platforms on which the run was computed, joined by `+`."""
+    version: str | None = None
+    """Version of fleetsim that made the run."""
 
 
 class Target(Settings):

@@ -53,23 +53,18 @@ class StudyHeader:
 
 @dataclass(frozen=True, slots=True)
 class StudyTables:
-    """Frames of a study; every frame has the columns condition and arm."""
+    """Frames of a study, with a row for each ...; every frame has the columns condition and arm."""
 
     runs: pd.DataFrame
-    """Run: a column for each varied key, seed, status (done, failed, damaged,
-    missing), folder, reason, rounds, virtual_s, energy_j, final_accuracy, platform."""
+    """Run."""
     costs: pd.DataFrame
-    """Run, target and metric: seed, cost until the target or the end of the run, is_reached."""
+    """Complete run, target and metric."""
     curves: pd.DataFrame
     """Evaluated round: seed, round, time_s, energy_j, accuracy."""
     ledgers: pd.DataFrame
     """Entry of a run's ledger until a target or its end: target, seed, component, energy_outcome,
     energy_j."""
     summaries: pd.DataFrame
-    """Target and metric: num_seeds, num_reached, mean, std, median, least, most and
-    restricted_mean over the seeds."""
+    """Target and metric, over the seeds."""
     verdicts: pd.DataFrame
-    """Target and metric of an arm that is not the baseline: baseline, ratio, low, high, bca_low,
-    bca_high, p_t, p_wilcoxon, p_sign, p_holm, p_equal, equal_within, num_pairs, num_reached,
-    num_baseline_reached, num_more_seeds, kind (less, more, equal, undecided, one seed),
-    sentence."""
+    """Target and metric of an arm that is not the baseline."""
