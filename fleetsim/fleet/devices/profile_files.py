@@ -47,8 +47,11 @@ class PhiFile(Settings):
     """Rate of each class of operations over the rate of convolutions, whose own factor is 1."""
 
     depthwise: figures.RatioFigure
+    """Rate of convolutions with one group per input channel over R."""
     gemm: figures.RatioFigure
+    """Rate of linear layers, attention and other matrix products over R."""
     rnn: figures.RatioFigure
+    """Rate of recurrent layers over R."""
 
     @model_validator(mode="before")
     @classmethod
@@ -91,24 +94,24 @@ class ComputeFile(Settings):
     """Speed of the device at training."""
 
     backend: Backend
-    """Processor that trains."""
+    """Processor that trains: `cpu` or `gpu`."""
     cores: Annotated[tuple[CoreFile, ...], Field(min_length=1)] | None = None
-    """The cores that train, one entry a kind; for display and checks only."""
+    """Cores that train, one entry a kind; for display and checks only."""
     conv_gflop_per_s: figures.GflopPerSFigure
-    """Rate of convolutions while training."""
+    """R: rate of convolutions while training."""
     peak_gflop_per_s: figures.PeakFigure | None = None
     """FP32 peak of the cores that train; for display and checks only."""
     dispatch_s: figures.DelayFigure
-    """Overhead of one batch, whatever the model."""
+    """t_d: overhead of one batch, whatever the model."""
     layer_s: figures.DelayFigure | None = None
-    """Overhead of one trained batch per layer of the model that multiplies matrices; a forward pass
-    has a third of it. None: `dispatch_s` includes it."""
+    """k_l: overhead of one trained batch per layer of the model that multiplies matrices; a forward
+    pass has a third of it. None: `dispatch_s` includes it."""
     parameter_s_per_mparam: figures.SecondsFigure
-    """Overhead of one trained batch per million model parameters."""
+    """k_p: overhead of one trained batch per million model parameters."""
     phi: PhiFile
     clock_share: figures.ShareFigure = CLOCK_SHARE["cpu"]
     """Share of the time at full clock that a lower clock stretches; the rest waits for memory.
-    Unless given: that of `CLOCK_SHARE` for the backend."""
+    Unless given: the same share for all devices of the backend."""
 
     @model_validator(mode="after")
     def _has_the_clock_share_of_its_backend(self) -> ComputeFile:
@@ -135,30 +138,34 @@ class PowerFile(Settings):
     """Power of the device, without its radio."""
 
     idle_awake_w: figures.PowerFigure
-    """Power while awake and idle, with the screen off."""
+    """Power while awake and idle, with the screen off; charged as idle during a task."""
     train_above_idle_w: figures.PowerFigure
-    """Power of training at full speed, above idle."""
+    """Power of training at full speed, above idle; charged as compute."""
 
 
 class WifiFile(Settings):
     """Power of busy Wi-Fi above idle."""
 
     receive_w: figures.PowerFigure
+    """Power while receiving, above idle; charged as receive."""
     transmit_w: figures.PowerFigure
+    """Power while sending, above idle; charged as transmit."""
 
 
 class WiredFile(Settings):
     """A cable."""
 
     bit_per_s: figures.BitPerSFigure
-    """Rate in each direction."""
+    """Rate of the cable in each direction; it draws nothing."""
 
 
 class BatteryFile(Settings):
     """A full battery."""
 
     capacity_mah: figures.ChargeFigure
+    """Charge of a full battery."""
     nominal_v: figures.VoltFigure
+    """Voltage that turns this charge into joules."""
 
 
 class CreditsFile(Settings):
@@ -168,6 +175,7 @@ class CreditsFile(Settings):
     """
 
     num_vcpus: figures.CountFigure
+    """Number of vCPUs."""
     per_hour: figures.CreditsFigure
     """Credits earned in an hour, idle or not."""
     maximum: figures.CreditsFigure
@@ -207,8 +215,10 @@ class DeviceFile(Settings):
     """One device file."""
 
     title: figures.Text
+    """Name of the device."""
     kind: DeviceKind
-    """`phone`: used by an owner; `board`: a computer on its own; `vm`: a rented instance."""
+    """`phone`: used by an owner; `board`: a computer on its own; `vm`: a rented instance. Usage
+    traces may be for some kinds only."""
     soc: figures.Text | None = None
     """Chip and cores; a note for readers."""
     notes: figures.Text | None = None
@@ -220,10 +230,13 @@ class DeviceFile(Settings):
     compute: ComputeFile
     power: PowerFile
     wifi: WifiFile | None = None
+    """Wi-Fi; a device has this or `wired`."""
     wired: WiredFile | None = None
+    """Cable; a device has this or `wifi`."""
     battery: BatteryFile | None = None
     """None: mains powered."""
     ram_gib: figures.GibFigure
+    """Memory, of several variants the smallest: for eligibility and `fleet.memory`."""
     credits: CreditsFile | None = None
     """None: full speed without a limit in time."""
     thermal: ThermalFile | None = None
@@ -248,14 +261,18 @@ class DirectionFile(Settings):
     """Power of a busy radio in one direction, above idle: base + slope x rate."""
 
     base_w: figures.DrawFigure
+    """Power of the busy radio at rate 0."""
     slope_mw_per_mbit_per_s: figures.SlopeFigure
+    """Further power for each Mbit/s."""
 
 
 class PromotionFile(Settings):
     """Power of an idle radio before its first bit, above idle."""
 
     power_w: figures.PowerFigure
+    """Power while the radio wakes up; charged as receive or transmit."""
     delay_s: figures.SecondsFigure
+    """Seconds until the first bit."""
 
 
 class DrxFile(Settings):
@@ -281,10 +298,11 @@ class RadioFile(Settings):
     """One radio file."""
 
     title: figures.Text
+    """Name of the radio."""
     power_from: Literal["radio", "device"]
     """`radio`: from `receive` and `transmit` below; `device`: from the device's `wifi` figures."""
     network: Network | None = None
-    """Kind of network that carries the bits: an access point, a cell or a cable. None: `wifi` with
+    """Network that carries the bits: `wifi`, `cellular` or `wired`. None: `wifi` with
     `power_from: device`, else `cellular`."""
     rtt_s: figures.SecondsFigure | None = None
     """Round-trip time to a server; None: 0, so transfers begin at full rate."""
@@ -295,7 +313,9 @@ class RadioFile(Settings):
     max_up_mbit_per_s: figures.MbitPerSFigure | None = None
     """Fastest rate from the device; None: no limit."""
     receive: DirectionFile | None = None
+    """Power by rate, above idle; charged as receive. Required with `power_from: radio`."""
     transmit: DirectionFile | None = None
+    """The same of sending; charged as transmit."""
     connected_w: figures.PowerFigure | None = None
     """With `power_from: device`: power in a transfer while nothing is on the air."""
     full_mbit_per_s: figures.MbitPerSFigure | None = None
@@ -306,8 +326,9 @@ class RadioFile(Settings):
     drx: DrxFile | None = None
     """None: a transfer keeps it awake at any rate."""
     tail_w: figures.DrawFigure
-    """Power for `tail_s` after a transfer."""
+    """Power for `tail_s` after a transfer; charged as tail."""
     tail_s: figures.DelayFigure
+    """Seconds after a transfer in which the radio stays on."""
     promotion: PromotionFile | None = None
     """None: it wakes up at once."""
 
