@@ -109,6 +109,12 @@ def test_every_selector_has_a_page_with_rule_equation_figure_price_and_source(pa
         assert re.search(r"^(Secondary s|S)ources?:", text.partition("## Source\n")[2], re.M), kind
 
 
+def test_a_generated_page_begins_with_its_reader_and_what_it_is_for(pages):
+    begin = re.compile(r"# .+\n\s*For .+ After (this|these|one of these) (page|lesson)s? you ")
+
+    assert [place for place, text in pages.items() if not begin.match(text)] == []
+
+
 def test_every_command_option_public_name_device_and_failure_is_on_a_page(pages):
     commands = pages["reference/command-line.md"]
     python = pages["reference/python.md"] + pages["reference/contracts.md"]

@@ -110,7 +110,8 @@ def pages() -> dict[str, str]:
         "reference/python.md": "\n".join(
             [
                 "# Python: public names\n",
-                "`import fleetsim` has these. How to work with them: [](/python.md).\n",
+                "For users of Python. After this page you know every name of `import fleetsim`."
+                " How to work with them: [](/python.md).\n",
                 "```{py:module} fleetsim\n```\n",
                 *(of(name, getattr(fleetsim, name)) for name in public if name != "Selector"),
             ]
@@ -118,8 +119,9 @@ def pages() -> dict[str, str]:
         "reference/contracts.md": "\n".join(
             [
                 "# Contracts: records and Protocols\n",
+                "For users who write [parts of their own](/plugins.md). After this page you know"
+                " the Protocol that a part satisfies, and the records that it gets.\n",
                 markdown(inspect.cleandoc(str(contracts.__doc__)).split("\n\n", 2)[2]) + "\n",
-                "A part of your own satisfies one of these Protocols: [](/plugins.md).\n",
                 "```{py:module} fleetsim.contracts\n```\n",
                 *(of(name, getattr(contracts, name)) for name in sorted(told)),
             ]

@@ -44,12 +44,13 @@ def pages() -> dict[str, str]:
     }
     key_places = [f"/{place.removesuffix('.md')}" for place in key_pages.places()]
     found["reference/keys/index.md"] = (
-        "# Keys of scenarios, studies and searches\n\nEvery key with its type, range, default and"
-        " effect, as `fleetsim explain KEY` shows it. Keys of selectors:"
-        f" [](/selectors.md).\n\n{toctree(key_places)}"
+        "# Keys of scenarios, studies and searches\n\nFor users who write these files. After these"
+        f" pages you know {key_pages.INTRO} Keys of selectors: [](/selectors.md).\n\n"
+        f"{toctree(key_places)}"
     )
     found["reference/bundled/index.md"] = (
-        "# Bundled files\n\nOrigin, licence and columns of files that fleetsim brings.\n\n"
+        "# Bundled files\n\nFor users and reviewers of files that fleetsim brings. After these"
+        " pages you know their origin, licence and columns.\n\n"
         "```{toctree}\n:titlesonly:\n:glob:\n\n*\n```\n"
     )
     return found

@@ -225,7 +225,10 @@ def pages() -> dict[str, str]:
     index = ["# Gallery", doors.doors()["gallery"]["text"]]
     for place, title in TITLES.items():
         keys = [key for key in questions if place_of(key) == place]
-        parts = [f"# {title}", "For users who look for one to start from."]
+        parts = [
+            f"# {title}",
+            "For users who look for one to start from. After this page you can run it.",
+        ]
         for subject, how in HOW.items():
             cards = [card(one, questions[one], lines.get(one)) for one in keys if one[0] == subject]
             heading = [] if place in HOW else [f"## {TITLES[subject]}"]

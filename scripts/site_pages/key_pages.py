@@ -134,7 +134,10 @@ def chapter(prefix: str, members: list[tuple[str, ExplainedKey]]) -> str:
         section = of[0] if len(of) == 1 else "several" if of and len(of) < len(kinds) else ""
         sections[section].append(described(name, entry, told=told))
     home = page_of(prefix).removeprefix("docs/")
-    lines = [f"# {CHAPTERS[prefix]}\n", f"For users who write a scenario: {INTRO}"]
+    lines = [
+        f"# {CHAPTERS[prefix]}\n",
+        f"For users who write a scenario. After this page you know {INTRO}",
+    ]
     lines += [f"What it means, and its limits: [](/{home}).\n", *sections[""]]
     for kind, text in kinds.items():
         lines += [f"## `{kind}`\n", f"{markdown(text)}\n", *sections[kind]]
@@ -161,7 +164,7 @@ def other_file(file: FileKind) -> str:
     """Return the page of the keys of studies or searches."""
     found = entries(explained_keys(schema_of(file, None)))
     body = (described(name, each, f"{file}-key") for name, each in named(found))
-    intro = f"For users who write one ([](/studies.md)): {INTRO}\n"
+    intro = f"For users who write one ([](/studies.md)). After this page you know {INTRO}\n"
     return "\n".join([f"# {OTHERS[file]}\n", intro, *body])
 
 

@@ -45,7 +45,11 @@ def option_names(parameter: Any) -> str:
 
 def commands() -> str:
     """Return the page of the command line."""
-    parts = ["# Command line", "Exit codes, and what the commands share: [](/commands.md)."]
+    parts = [
+        "# Command line",
+        "For users of the command line. After this page you know every option. Exit codes, and what"
+        " the commands share: [](/commands.md).",
+    ]
     for path, command in verbs.verbs():
         parameters = [one for one in command.params if not getattr(one, "hidden", False)]
         rows = [
@@ -96,9 +100,9 @@ def hardware(kind: Literal["devices", "radios"]) -> dict[str, str]:
         for row in listing.rows
     ]
     pages = {
-        f"reference/{kind}/index.md": f"# {HOMES[kind]}: one page each\n\nHow to read a file, and"
-        f" to write your own: [](/devices.md).\n\n{table(listing.columns, rows)}\n\n"
-        f"{markdown(listing.note)}\n\n{CHILDREN}"
+        f"reference/{kind}/index.md": f"# {HOMES[kind]}: one page each\n\nFor users who choose"
+        f" {kind}. After this page you can name one; to write your own: [](/devices.md).\n\n"
+        f"{table(listing.columns, rows)}\n\n{markdown(listing.note)}\n\n{CHILDREN}"
     }
     for name in bundled.names(kind):
         path = bundled.folder(kind) / f"{name}.yaml"
@@ -112,7 +116,8 @@ def hardware(kind: Literal["devices", "radios"]) -> dict[str, str]:
         pages[f"reference/{kind}/{name}.md"] = "\n\n".join(
             [
                 f"# {name}",
-                f"{data['title']}. {markdown(words)}",
+                f"For users and reviewers of {data['title']}. After this page you know its figures"
+                f" and their sources. {markdown(words)}".rstrip(),
                 "\n".join(facts),
                 table(("figure", "value", "source"), (one for one in found if one[2])),
                 f"```sh\nfleetsim show {kind.removesuffix('s')} {name}\n```\n",
@@ -137,7 +142,8 @@ def datasets() -> str:
     ]
     columns = ("kind", "what it is", "MB", "how to get it", "licence", "paper")
     return (
-        "# Published data sets\n\nfleetsim contains none of them. Keys of each:"
+        "# Published data sets\n\nFor users who fetch one. After this page you know size, licence"
+        " and paper of each; fleetsim contains none of them. Keys:"
         f" [](/reference/keys/task-dataset.md); forms, splits and histories: [](/data.md).\n\n"
         f"{table(columns, rows)}\n"
     )
@@ -156,7 +162,8 @@ def faults() -> str:
     return "\n\n".join(
         [
             "# Errors and failures",
-            "An error ends a command with an exit code; 0: done, 130: interrupted.",
+            "For users whose command or run failed. After this page you know every exit code and"
+            " kind of failure; 0: done, 130: interrupted.",
             tree,
             markdown(rest),
             "## Failures of a run",
