@@ -28,6 +28,13 @@ def home() -> str:
     return "\n".join(["\n## Documentation\n", *rows, "", toctree(places, ":hidden:")])
 
 
+def _longer(door: dict[str, Any]) -> tuple[str, ...]:
+    """Return a second list, of pages that one reads rather than follows."""
+    if "longer" not in door:
+        return ()
+    return "## Longer pages", toctree([f"/{page}" for page in door["longer"]])
+
+
 def pages() -> dict[str, str]:
     """Return the pages of the doors, and lists that they name, by place."""
     found = {
@@ -37,6 +44,7 @@ def pages() -> dict[str, str]:
                 door["text"],
                 *([door["more"]] if "more" in door else []),
                 toctree([f"/{page}" for page in door["pages"]]),
+                *_longer(door),
             ]
         )
         for place, door in doors().items()

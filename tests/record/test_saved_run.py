@@ -1,5 +1,7 @@
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -9,7 +11,9 @@ from fleetsim.errors import DataError
 from fleetsim.record.manifest import write_manifest
 from fleetsim.record.recorder import RunRecorder
 from fleetsim.record.run_folder import create_folder
+from fleetsim.record.saved_content import _ScenarioKeys
 from fleetsim.record.saved_run import Run, open_run
+from fleetsim.scenario import schema
 from fleetsim.schema import strict_yaml
 from fleetsim.schema.overrides import scenario_hash
 from tests.record.rows import STARTED, client_columns, new_recorder, simulate, task_row
@@ -164,3 +168,46 @@ def with_scenario(folder: Path, text: str) -> Run:
     manifest = open_run(folder).manifest.model_copy(update={"scenario_hash": scenario_hash(data)})
     write_manifest(folder, manifest)
     return open_run(folder)
+
+
+def _numbers(schema: Any, path: tuple[str, ...]) -> set[tuple[object, ...]]:
+    """Return types and bounds that a JSON Schema allows at a key path; `*` is any element."""
+
+    def alternatives(part: Any) -> Iterator[Any]:
+        if "$ref" in part:
+            part = schema["$defs"][part["$ref"].rsplit("/", 1)[1]]
+        others = [*part.get("anyOf", ()), *part.get("oneOf", ())]
+        yield from (each for other in others for each in alternatives(other))
+        if not others:
+            yield part
+
+    parts = list(alternatives(schema))
+    for key in path:
+        owners = [part.get("properties", {}) for part in parts]
+        if key == "*":
+            owners = [
+                {"*": part.get("items") or part.get("additionalProperties")} for part in parts
+            ]
+        found = [owner[key] for owner in owners if isinstance(owner.get(key), dict)]
+        parts = [each for part in found for each in alternatives(part)]
+    bounds = ("type", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
+    return {
+        tuple(part.get(bound) for bound in bounds)
+        for part in parts
+        if part.get("type") in ("integer", "number")
+    }
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["fleet.size", "fleet.devices.*", "stop.rounds", "stop.time_s", "stop.accuracy",
+     "stop.energy_j", "server.deadline_s", "server.privacy.delta", "server.selector.slot_rounds",
+     "server.selector.clients.*"],
+)  # fmt: skip
+def test_recorded_numbers_have_the_bounds_of_the_scenario(path):
+    """Narrower ones would refuse a good run; wider ones would let an edited one pass."""
+    keys = tuple(path.split("."))
+    expected = _numbers(schema(None), keys)
+
+    assert len(expected) == 1
+    assert _numbers(_ScenarioKeys.model_json_schema(), keys) == expected
