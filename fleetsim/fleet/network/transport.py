@@ -90,9 +90,9 @@ class TcpSettings(Settings):
         follows. Where the round-trip time is 0 there is neither set-up nor cap.
         """
         rounds = self.num_rounds
-        window_bit = np.append(
-            self.initial_window_bit * _GROWTH ** np.arange(rounds),
-            float(self.receive_window_byte * BIT_PER_BYTE),
+        window_bit = np.minimum(
+            self.initial_window_bit * _GROWTH ** np.arange(rounds + 1),
+            self.receive_window_byte * BIT_PER_BYTE,
         )
         offsets_s = np.zeros((rtt_s.size, rounds + 3))
         setup_s = (self.handshake_round_trips + self.request_round_trips) * rtt_s
