@@ -94,6 +94,8 @@ _PYTHON_TYPES: Mapping[pa.DataType, tuple[type, ...]] = {
     pa.string(): (str,),
 }
 _ROWS_PER_GROUP = 1 << 20
+_FEW_ROWS = 1 << 14
+"""Rows up to which a table may be in memory twice, and threads cost more than they save."""
 _FAST: Mapping[str, Any] = {"compression": "lz4", "write_statistics": False}
 _VALUE_BYTE = 8
 _LEAST_LIMIT_BYTE = 512 << 20
@@ -240,6 +242,8 @@ def _row_groups(parts: Parts) -> Iterator[pa.Table]:
 
 def _joined(parts: list[pa.Table]) -> pa.Table:
     """Return parts in one piece, and clear them: only one column is in memory twice at a time."""
+    if sum(part.num_rows for part in parts) <= _FEW_ROWS:
+        return pa.concat_tables(parts).combine_chunks()
     schema = parts[0].schema
     columns = [[chunk for part in parts for chunk in part[name].chunks] for name in schema.names]
     parts.clear()
@@ -293,7 +297,8 @@ def parts_in(
         opened = pq.ParquetFile(file, metadata=metadata, read_dictionary=texts)
         text_byte = 0
         for number in range(metadata.num_row_groups):
-            part = opened.read_row_group(number, schema.names)
+            has_many = metadata.num_rows > _FEW_ROWS
+            part = opened.read_row_group(number, schema.names, use_threads=has_many)
             text_byte += sum(_text_byte(column) for column in part.columns)
             if text_byte > limit:
                 raise too_large(source, num_byte, limit)
@@ -344,20 +349,19 @@ def _checked(table: pa.Table, schema: pa.Schema, source: str, hint: str) -> pa.T
 def _expected(schema: pa.Schema, name: TableName) -> pa.Schema:
     """Return the columns that a table must have, given the optional ones that it has."""
     missing = OPTIONAL[name] - set(schema.names)
-    return pa.schema(field for field in SCHEMAS[name] if field.name not in missing)
+    return pa.schema([field for field in SCHEMAS[name] if field.name not in missing])
 
 
 def _schema_fault(schema: pa.Schema, expected: pa.Schema) -> str | None:
-    for column in expected.names:
-        if schema.names.count(column) != 1:
-            times = schema.names.count(column)
+    names, types = schema.names, {field.name: field.type for field in expected}
+    for column in types:
+        if (times := names.count(column)) != 1:
             return f"column {quoted(column)} is there {times} times instead of once"
     for field in schema:
-        if field.name not in expected.names:
+        if field.name not in types:
             return f"column {quoted(field.name)} is not one of this table"
-        type_ = expected.field(field.name).type
-        if field.type != type_:
-            return f"column {quoted(field.name)} is {field.type}, not {type_}"
+        if field.type != types[field.name]:
+            return f"column {quoted(field.name)} is {field.type}, not {types[field.name]}"
     return None
 
 

@@ -148,8 +148,9 @@ class BufferedServer(Server):
             if num_free and candidates.size:
                 self._num_selections += 1
                 self._selection.refuse_probes(self._num_selections)
-                for request in self._selection.select(self._num_selections, [], at_most=num_free):
-                    self._launch(self._training(request, self._num_selections))
+                requests = self._selection.select(self._num_selections, [], at_most=num_free)
+                for task in self._trainings(requests, self._num_selections):
+                    self._launch(task)
                 self._num_refusals = 0 if self._running else self._num_refusals + 1
             self._freed = self._clock.event()
             ends = [self._freed, self._done]
@@ -268,8 +269,8 @@ class BufferedServer(Server):
             if saved.dispatched_at_s > self.now_s:
                 self._clock.run(until=self._clock.at(saved.dispatched_at_s, Rank.WAKE))
             self._launcher.next_task = saved.number
-            task = self._dispatcher.training(
-                saved.request,
+            [task] = self._dispatcher.trainings(
+                [saved.request],
                 round_=saved.round,
                 selection=saved.selection,
                 base=saved.base,

@@ -35,48 +35,46 @@ class Dispatcher:
         self._learning, self._launcher, self._world = learning, launcher, launcher.world
         # Asked for every task, with few different arguments.
         self._learning_rate_at = lru_cache(maxsize=1)(learning.learning_rate_at)
-        self._payload_byte = learning.cost.payload_byte + learning.wire.download_byte
+        self._wire = learning.wire
+        self._payload_byte = learning.cost.payload_byte + self._wire.download_byte
         self._upload_byte = lru_cache(partial(ceil_product, count=learning.upload_byte))
         self._tickets: dict[int, int] = {}
 
-    def training(
+    def trainings(
         self,
-        request: TrainingRequest,
+        requests: Sequence[TrainingRequest],
         *,
         round_: int,
         selection: int,
         base: Parameters,
         version: int,
         cohort: int,
-    ) -> Task:
-        """Return a training task, one of `cohort`; it begins when given to `run` or `launch`.
+    ) -> list[Task]:
+        """Return training tasks, each one of `cohort`; they begin when given to `run` or `launch`.
 
         The job of a training that continues a probe is the whole training, with the draws of the
         probe: its first epochs are the probe's. The round determines the learning rate, and the
         number of the selection is part of the address of its draws.
         """
         address: tuple[int, ...] = (_TRAIN_ADDRESS, selection)
-        before, work, draws = request.continues, request.work, address
-        if before is not None:
-            draws = before.address
-            if before.work.epochs:
-                work = replace(work, epochs=work.epochs - before.work.epochs)
-        return self._task(
-            request,
-            round_=round_,
-            work=work,
-            job=self._job(request, round_=round_, base=base, draws=draws),
-            address=address,
-            version=version,
-            messages=self._messages(request, version=version, cohort=cohort),
-        )
+        tasks = []
+        for request in requests:
+            before, work, draws = request.continues, request.work, address
+            if before is not None:
+                draws = before.address
+                if before.work.epochs:
+                    work = replace(work, epochs=work.epochs - before.work.epochs)
+            job = self._job(request, round_, base, draws)
+            messages = self._messages(request, version, cohort)
+            tasks.append(self._task(request, round_, work, job, address, version, messages))
+        return tasks
 
-    def _messages(self, request: TrainingRequest, *, version: int, cohort: int) -> _Messages:
+    def _messages(self, request: TrainingRequest, version: int, cohort: int) -> _Messages:
         model_byte = self._model_byte(request.client, version)
         secure = self._learning.secure_sum
         if secure is None:
             update_byte = self._upload_byte(request.upload_fraction)
-            return _Messages(model_byte, update_byte + self._learning.wire.upload_byte)
+            return _Messages(model_byte, update_byte + self._wire.upload_byte)
         if request.upload_fraction != 1.0:
             raise ScenarioError(
                 "server.secure_aggregation masks whole updates, and the selector asks client"
@@ -99,19 +97,12 @@ class Dispatcher:
         held = version if request.needs_model else int(self._world.held_version[request.client])
         yields_vector = request.work.kind in (WorkKind.GRADIENT, WorkKind.TRAIN)
         vector_byte = self._learning.cost.payload_byte
-        return self._task(
-            request,
-            round_=round_,
-            work=request.work,
-            job=self._job(request, round_=round_, base=base, draws=address),
-            address=address,
-            version=held,
-            messages=_Messages(
-                request.download_byte + model_byte,
-                request.upload_byte
-                + (vector_byte if yields_vector and request.uploads_vector else 0),
-            ),
+        messages = _Messages(
+            request.download_byte + model_byte,
+            request.upload_byte + (vector_byte if yields_vector and request.uploads_vector else 0),
         )
+        job = self._job(request, round_, base, address)
+        return self._task(request, round_, request.work, job, address, held, messages)
 
     def _model_byte(self, client: int, version: int) -> int:
         """Return the bytes of the model for a client: 0 if it holds this version already."""
@@ -121,15 +112,13 @@ class Dispatcher:
     def _job(
         self,
         request: TrainingRequest | ProbeRequest,
-        *,
         round_: int,
         base: Parameters,
         draws: tuple[int, ...],
     ) -> Job | None:
         if request.work.kind is WorkKind.NONE:
             return None
-        rate = self._learning_rate_at(round_)
-        job = Job(request.client, request.work, base, draws, learning_rate=rate)
+        job = Job(request.client, request.work, base, draws, self._learning_rate_at(round_))
         memory = self._learning.memory
         if memory is not None and request.work.kind is WorkKind.TRAIN:
             job = job._replace(
@@ -140,7 +129,6 @@ class Dispatcher:
     def _task(
         self,
         request: TrainingRequest | ProbeRequest,
-        *,
         round_: int,
         work: Work,
         job: Job | None,
@@ -150,19 +138,20 @@ class Dispatcher:
     ) -> Task:
         needs_model = isinstance(request, TrainingRequest) or request.needs_model
         frozen_byte = int(self._world.frozen_left_byte[request.client]) if needs_model else 0
+        # By position, in the order of the fields: one is made for every task of every round.
         return Task(
-            number=self._launcher.number(),
-            round=round_,
-            request=request,
-            work=work,
-            job=job,
-            address=address,
-            version=version,
-            download_bit=(messages.download_byte + frozen_byte) * BIT_PER_BYTE,
-            upload_bit=messages.upload_byte * BIT_PER_BYTE,
-            dispatched_at_s=self._launcher.now_s,
-            more_round_trips=messages.more_round_trips,
-            frozen_bit=frozen_byte * BIT_PER_BYTE,
+            self._launcher.number(),
+            round_,
+            request,
+            work,
+            job,
+            address,
+            version,
+            (messages.download_byte + frozen_byte) * BIT_PER_BYTE,
+            messages.upload_byte * BIT_PER_BYTE,
+            self._launcher.now_s,
+            messages.more_round_trips,
+            frozen_byte * BIT_PER_BYTE,
         )
 
     def _counted(self, job: Job) -> Job:

@@ -44,42 +44,44 @@ _OF_RESULT = (
     *("download_s", "compute_s", "upload_s", "finished_at_s", "outcome", "num_samples"),
     *("refused", "num_pauses", "paused_s", "opinion"),
 )
+_NOTHING = JobResult(num_samples=0)
 _ENERGY_COLUMNS = tuple(f"energy_{component.name.lower()}_j" for component in Component)
 
 
 def report_of(result: TaskResult, yielded: JobResult | None, *, staleness: int = 0) -> Report:
     """Return the report of an ended task; all causes of a lost client look the same."""
-    task, is_delivered = result.task, result.is_delivered
-    request = task.request
+    task, request, outcome = result.task, result.task.request, result.outcome
+    is_delivered, uploads_vector = outcome is Outcome.DELIVERED, task.uploads_vector
     training = request if isinstance(request, TrainingRequest) else None
-    uploads_vector = task.uploads_vector
+    got = yielded or _NOTHING
+    # By position, in the order of the fields: one is made for every task of every round.
     return Report(
-        client=request.client,
-        purpose=Purpose.TRAIN if training else Purpose.PROBE,
-        outcome=result.outcome if result.outcome in _SEEN_BY_SERVER else Outcome.OFFLINE,
-        dispatched_at_s=task.dispatched_at_s,
-        finished_at_s=result.finished_at_s,
-        num_samples=result.num_samples,
-        download_s=result.download_s if is_delivered else 0.0,
-        compute_s=result.compute_s if is_delivered else 0.0,
-        upload_s=result.upload_s if is_delivered else 0.0,
-        loss=yielded.loss if yielded else None,
-        loss_rms=yielded.loss_rms if yielded else None,
-        accuracy=yielded.accuracy if yielded else None,
-        vector=yielded.vector if yielded and uploads_vector else None,
-        update_norm=_update_norm(task, yielded) if yielded and not uploads_vector else None,
-        energy_j=math.fsum(result.energy_j) if is_delivered else None,
-        resources=result.resources if is_delivered else None,
-        base=task.job.base if task.job and training else None,
-        refused=result.refused,
-        staleness=staleness,
-        completed_fraction=result.completed_fraction if is_delivered else 1.0,
-        weight_fraction=result.weight_fraction if is_delivered else 1.0,
-        epoch_losses=yielded.epoch_losses if yielded else None,
-        weight=training.weight if training else None,
-        is_share=training is not None and training.is_share,
-        sent=yielded.sent if yielded and training else None,
-        metrics=yielded.metrics if yielded and training else None,
+        request.client,
+        Purpose.TRAIN if training else Purpose.PROBE,
+        outcome if is_delivered or outcome in _SEEN_BY_SERVER else Outcome.OFFLINE,
+        task.dispatched_at_s,
+        result.finished_at_s,
+        result.num_samples,
+        result.download_s if is_delivered else 0.0,
+        result.compute_s if is_delivered else 0.0,
+        result.upload_s if is_delivered else 0.0,
+        got.loss,
+        got.loss_rms,
+        got.accuracy,
+        got.vector if uploads_vector else None,
+        None if uploads_vector else _update_norm(task, got),
+        math.fsum(result.energy_j) if is_delivered else None,
+        result.resources if is_delivered else None,
+        task.job.base if task.job and training else None,
+        result.refused,
+        staleness,
+        result.completed_fraction if is_delivered else 1.0,
+        result.weight_fraction if is_delivered else 1.0,
+        got.epoch_losses,
+        training.weight if training else None,
+        training is not None and training.is_share,
+        got.sent if training else None,
+        got.metrics if training else None,
     )
 
 
@@ -140,9 +142,9 @@ def task_rows(
         ],
         "completed_fraction": [
             result.completed_fraction
-            if delivered and isinstance(result.task.request, TrainingRequest)
+            if delivered and isinstance(request, TrainingRequest)
             else None
-            for result, delivered in zip(results, is_delivered, strict=True)
+            for result, request, delivered in zip(results, requests, is_delivered, strict=True)
         ],
         "energy_enlisted_idle_j": [each.waiting_j for each in ended],
         "train_metrics": [each.metrics and json.dumps(each.metrics) for each in ended],

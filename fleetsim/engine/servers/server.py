@@ -141,9 +141,11 @@ class Server(ABC):
         )
         return reason or self._without_updates.reason(self.now_s)
 
-    def _training(self, request: TrainingRequest, selection: int, *, cohort: int = 1) -> Task:
-        return self._dispatcher.training(
-            request,
+    def _trainings(
+        self, requests: Sequence[TrainingRequest], selection: int, *, cohort: int = 1
+    ) -> list[Task]:
+        return self._dispatcher.trainings(
+            requests,
             round_=self._closer.round + 1,
             selection=selection,
             base=self._model.parameters,

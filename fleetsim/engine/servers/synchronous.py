@@ -109,9 +109,7 @@ class SynchronousServer(Server):
                 if not requests:
                     num_refusals += 1
                     self._count(round_.probes[num_probes:])
-        tasks = [
-            self._training(request, round_.round, cohort=len(requests)) for request in requests
-        ]
+        tasks = self._trainings(requests, round_.round, cohort=len(requests))
         round_.trained = yield from self._dispatcher.run(
             tasks, enough=self._settings.cohort, deadline_s=self._settings.deadline_s
         )
@@ -121,11 +119,8 @@ class SynchronousServer(Server):
         return self._stop.time_is_up(num_waiting_for=0) if self._launcher.is_time_up else None
 
     def _count(self, ended: list[TaskResult]) -> None:
-        num_delivered = sum(
-            result.is_delivered
-            for result in ended
-            if isinstance(result.task.request, TrainingRequest)
-        )
+        delivered = [result.task.request for result in ended if result.is_delivered]
+        num_delivered = sum(isinstance(request, TrainingRequest) for request in delivered)
         self._without_updates.end(len(ended), num_delivered=num_delivered, now_s=self.now_s)
 
     def _wait(self, round_: _Round, num_refusals: int) -> Steps:

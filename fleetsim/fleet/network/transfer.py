@@ -124,13 +124,16 @@ def lay_out_changing(
         common = int(width[is_waiting].min())
         at = np.flatnonzero(is_waiting & (width == common))[: max(1, _STEPS_AT_ONCE // common)]
         edges_s, rates_bit_per_s = steps_of(at, common)
-        start_s, deadline_s = requests.start_s[rows[at]], requests.deadline_s[rows[at]]
+        chosen = rows[at]
+        start_s, deadline_s = requests.start_s[chosen], requests.deadline_s[chosen]
         edges_s = edges_s.clip(start_s[:, np.newaxis], deadline_s[:, np.newaxis])
-        limited = requests.limited(rows[at], edges_s, rates_bit_per_s)
-        timelines = requests.lay_out(rows[at], *limited)
+        limited = requests.limited(chosen, edges_s, rates_bit_per_s)
+        timelines = requests.lay_out(chosen, *limited)
         is_through = timelines.is_complete | (most_steps[at] <= common)
-        width[at[~is_through]] *= 2
-        is_waiting[at[is_through]] = False
-        if is_through.any():
-            laid_out.append((rows[at[is_through]], timelines.take(is_through)))
+        if not is_through.all():
+            width[at[~is_through]] *= 2
+            at, timelines = at[is_through], timelines.take(is_through)
+        is_waiting[at] = False
+        if at.size:
+            laid_out.append((rows[at], timelines))
     return laid_out

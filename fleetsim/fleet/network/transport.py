@@ -90,9 +90,9 @@ class TcpSettings(Settings):
         follows. Where the round-trip time is 0 there is neither set-up nor cap.
         """
         rounds = self.num_rounds
-        window_bit = np.append(
-            self.initial_window_bit * _GROWTH ** np.arange(rounds),
-            float(self.receive_window_byte * BIT_PER_BYTE),
+        window_bit = np.minimum(
+            self.initial_window_bit * _GROWTH ** np.arange(rounds + 1),
+            self.receive_window_byte * BIT_PER_BYTE,
         )
         offsets_s = np.zeros((rtt_s.size, rounds + 3))
         setup_s = (self.handshake_round_trips + self.request_round_trips) * rtt_s
@@ -132,35 +132,31 @@ def capped_steps(
     steps repeat their last edge, with rate 0 between.
     """
     num_edges = edges_s.shape[1]
-    cap_edges_s = np.clip(start_s[:, np.newaxis] + caps.offsets_s, edges_s[:, :1], edges_s[:, -1:])
-    merged_s = np.hstack([edges_s, cap_edges_s])
-    order = np.argsort(merged_s, axis=1, kind="stable")
-    merged_s = np.take_along_axis(merged_s, order, axis=1)
-    is_link_edge = order < num_edges
+    cap_edges_s = start_s[:, np.newaxis] + caps.offsets_s
+    cap_edges_s = np.minimum(np.maximum(cap_edges_s, edges_s[:, :1]), edges_s[:, -1:])
+    merged_s = np.concatenate([edges_s, cap_edges_s], axis=1)
+    order = merged_s.argsort(axis=1, kind="stable")
+    row = np.arange(len(order))
+    merged_s = merged_s[row[:, np.newaxis], order]
     # Of edges at the same moment the last one begins the step; the others begin empty steps.
-    link_step = np.cumsum(is_link_edge, axis=1)[:, :-1] - 1
-    cap_step = np.cumsum(~is_link_edge, axis=1)[:, :-1] - 1
-    link_step, is_before = np.minimum(link_step, num_edges - 2), cap_step < 0
-    cap_step = np.clip(cap_step, 0, caps.cap_bit_per_s.shape[1] - 1)
-    cap = np.take_along_axis(caps.cap_bit_per_s, cap_step, axis=1)
-    cap[is_before] = 0.0
-    rate = np.minimum(np.take_along_axis(rates_bit_per_s, link_step, axis=1), cap)
+    row, column = (merged_s[:, 1:] > merged_s[:, :-1]).nonzero()
+    num_link_edges = (order < num_edges).cumsum(axis=1)[row, column]
+    link_step = np.minimum(num_link_edges - 1, num_edges - 2)
+    cap_step = column - num_link_edges
+    cap = caps.cap_bit_per_s[row, np.minimum(cap_step, caps.cap_bit_per_s.shape[1] - 1)]
+    cap[cap_step < 0] = 0.0
+    rate = np.minimum(rates_bit_per_s[row, link_step], cap)
 
-    begin_s = merged_s[:, :-1]
-    is_kept = merged_s[:, 1:] > begin_s
-    column = np.arange(rate.shape[1])
-    latest = np.maximum.accumulate(np.where(is_kept, column, -1), axis=1)
-    before = np.hstack([np.full((len(rate), 1), -1), latest[:, :-1]])
-    at = np.maximum(before, 0)
-    is_same = np.take_along_axis(rate, at, axis=1) == rate
-    is_same &= np.take_along_axis(link_step, at, axis=1) == link_step
-    is_kept &= (before < 0) | ~is_same
-
-    num = is_kept.sum(axis=1)
-    place = np.argsort(~is_kept, axis=1, kind="stable")[:, : int(num.max(initial=1))]
-    is_used = np.arange(place.shape[1]) < num[:, np.newaxis]
-    last_s = edges_s[:, -1:]
-    kept_s = np.where(is_used, np.take_along_axis(begin_s, place, axis=1), last_s)
-    kept_rate = np.where(is_used, np.take_along_axis(rate, place, axis=1), 0.0)
-    kept_step = np.take_along_axis(link_step, place, axis=1)
-    return np.hstack([kept_s, last_s]), kept_rate, kept_step
+    is_kept = np.ones(row.size, dtype=np.bool_)
+    for of_step in (row, rate, link_step):
+        is_kept[1:] &= of_step[1:] == of_step[:-1]
+    is_kept[1:] = ~is_kept[1:]
+    row, column = row[is_kept], column[is_kept]
+    num = np.bincount(row, minlength=len(order))
+    place = np.arange(row.size) - (num.cumsum() - num)[row]
+    shape = (len(order), int(num.max(initial=1)))
+    kept_s, kept_rate = merged_s[:, -1:].repeat(shape[1] + 1, axis=1), np.zeros(shape)
+    kept_step = np.full(shape, num_edges - 2)
+    kept_s[row, place] = merged_s[row, column]
+    kept_rate[row, place], kept_step[row, place] = rate[is_kept], link_step[is_kept]
+    return kept_s, kept_rate, kept_step
