@@ -66,6 +66,9 @@ class Kernel:
 
     computes_together: ClassVar[bool] = False
     """True if the bits of a result may depend on the jobs with which it is computed."""
+    steps_in_backward: ClassVar[bool] = False
+    """True if networks without code of the user's own are updated within the backward pass, which
+    saves the memory of their gradients."""
 
     def __init__(
         self,
@@ -219,6 +222,11 @@ class Kernel:
     def _train(self, jobs: Sequence[Job]) -> list[JobResult]:
         """Compute trainings of one chunk, which have one learning rate."""
         settings = self._settings_of(jobs[0])
+        in_backward = (
+            self.steps_in_backward
+            and self._user_code is None  # which might read a weight that has been updated
+            and settings.max_gradient_norm is None
+        )
         results = []
         for job in jobs:
             with self._of_job(job):
@@ -233,6 +241,7 @@ class Kernel:
                         most_steps=job.most_steps,
                         tells_epoch_losses=job.work.tells_epoch_losses,
                         step_stream=self._step_stream(job),
+                        in_backward=in_backward,
                     ),
                     scenario_loss=self._scenario_loss,
                 )

@@ -1,11 +1,20 @@
 """Closing of rounds: evaluation, sums, checks, records, and notices to selector and progress."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from fleetsim.contracts import Progress, Recorder, Report, RoundOutcome, RoundRow, State, TaskRow
+from fleetsim.contracts import (
+    Evaluation,
+    Progress,
+    Recorder,
+    Report,
+    RoundOutcome,
+    RoundRow,
+    State,
+    TaskRow,
+)
 from fleetsim.engine.servers.checked_selector import CheckedSelector
 from fleetsim.engine.servers.global_model import GlobalModel
 from fleetsim.engine.servers.parts import Parts
@@ -68,6 +77,14 @@ class RoundRecord:
         self.energy_total_j = float(state["energy_total_j"])
 
 
+class Observed(NamedTuple):
+    """Round that was shown to the selector, without the updates, which take much memory."""
+
+    aggregated: bool
+    validation: Evaluation | None
+    diagnostics: str | None
+
+
 class RoundCloser(RoundRecord):
     """Closing of the rounds of a server."""
 
@@ -84,25 +101,14 @@ class RoundCloser(RoundRecord):
         self._learning, self._last_round = parts.learning, last_round
         self._selector, self._model = selector, model
 
-    def close(
-        self, span: Span, rows: Sequence[TaskRow], *, reports: Sequence[Report], aggregated: bool
-    ) -> RoundRow:
-        """Close the next round, of rows of all tasks and of reports of its train tasks."""
-        number = self.round + 1
-        is_due = number % self._learning.evaluate_every_rounds == 0 or number == self._last_round
+    def observed(self, span: Span, reports: Sequence[Report], *, aggregated: bool) -> Observed:
+        """Show the next round to the selector, by the reports of its train tasks."""
         validation = self._model.validate()
-        row = self._closed(
-            rows,
-            span,
-            aggregated=aggregated,
-            evaluation=self._model.evaluate() if is_due else None,
-            validation=validation,
-        )
         diagnostics = self._selector.observe(
             RoundOutcome(
-                round=self.round,
-                started_at_s=row.started_at_s,
-                finished_at_s=row.finished_at_s,
+                round=self.round + 1,
+                started_at_s=span.started_at_s,
+                finished_at_s=span.finished_at_s,
                 selected=np.array([report.client for report in reports], dtype=np.int64),
                 reports=tuple(reports),
                 aggregated=aggregated,
@@ -110,7 +116,20 @@ class RoundCloser(RoundRecord):
                 validation=validation,
             )
         )
-        row = row._replace(selector_diagnostics=diagnostics, epsilon=self._spent(row))
+        return Observed(aggregated, validation, diagnostics)
+
+    def close(self, span: Span, rows: Sequence[TaskRow], observed: Observed) -> RoundRow:
+        """Close the next round, of rows of all tasks."""
+        number = self.round + 1
+        is_due = number % self._learning.evaluate_every_rounds == 0 or number == self._last_round
+        row = self._closed(
+            rows,
+            span,
+            aggregated=observed.aggregated,
+            evaluation=self._model.evaluate() if is_due else None,
+            validation=observed.validation,
+        )
+        row = row._replace(selector_diagnostics=observed.diagnostics, epsilon=self._spent(row))
         self._write(rows, row)
         return row
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 import simpy
 
-from fleetsim.contracts import ClientColumns, Purpose, Report, State, StopReason
+from fleetsim.contracts import ClientColumns, Purpose, Report, State, StopReason, TaskRow
 from fleetsim.contracts.recording import joined, part_of
 from fleetsim.engine.eligibility import EligibilitySettings
 from fleetsim.engine.event_order import Clock
@@ -17,7 +17,7 @@ from fleetsim.engine.servers.dispatch import Dispatcher
 from fleetsim.engine.servers.global_model import GlobalModel
 from fleetsim.engine.servers.launcher import Launcher
 from fleetsim.engine.servers.parts import Parts
-from fleetsim.engine.servers.round_closer import RoundCloser
+from fleetsim.engine.servers.round_closer import Observed, RoundCloser
 from fleetsim.engine.servers.rounds import EndedTask, Span, client_columns, report_of, task_rows
 from fleetsim.engine.servers.selection import Selection, fleet_view
 from fleetsim.engine.servers.stop import StopSettings, WithoutUpdates
@@ -173,6 +173,21 @@ class Server(ABC):
         probes: Sequence[TaskResult] = (),
     ) -> None:
         """Aggregate the delivered updates, if at least `minimum`, and close and save the round."""
+        # Evaluation is in another call: the updates of a large model take much memory.
+        rows, observed = self._aggregate(span, ended, minimum=minimum, probes=probes)
+        row = self._closer.close(span, rows, observed)
+        self._parts.recorder.checkpoint(self._state(), self._world.take_changed())
+        self._closer.announce(row, self._model.accuracy)
+
+    def _aggregate(
+        self,
+        span: Span,
+        ended: Sequence[TaskResult],
+        *,
+        minimum: int,
+        probes: Sequence[TaskResult],
+    ) -> tuple[list[TaskRow], Observed]:
+        """Aggregate the delivered updates, and show them to the selector; return all rows."""
         collected = self._dispatcher.collect(ended)
         staleness = [self._staleness(result.task) for result, _ in collected]
         reports = [
@@ -207,11 +222,8 @@ class Server(ABC):
             round_=self._closer.round + 1,
             has_frozen=self._world.frozen_byte > 0,
         )
-        row = self._closer.close(
-            span, sorted(rows, key=lambda row: row.task), reports=reports, aggregated=is_enough
-        )
-        self._parts.recorder.checkpoint(self._state(), self._world.take_changed())
-        self._closer.announce(row, self._model.accuracy)
+        observed = self._closer.observed(span, reports, aggregated=is_enough)
+        return sorted(rows, key=lambda row: row.task), observed
 
     def _is_unmasked(self, reports: Sequence[Report]) -> bool:
         secure = self._parts.learning.secure_sum

@@ -31,6 +31,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from fleetsim.host.memory import page_out
 from fleetsim.kernels.base import Kernel
 from fleetsim.kernels.conv.im2col import (
     MAX_POSITIONS,
@@ -61,8 +62,8 @@ pixels of whole tiles to those of the output. It also needs fewer weights than `
 batches of 20 and 50 on one thread of an AMD EPYC of family 25 with torch 2.13, it takes of the
 faster other form's time: 1.08 to 1.17 with 32 channels; 0.50 to 0.85 with 64 to 256, the most on
 14 x 14 pixels, of which tiles have 1.31 times as many; 0.91 to 2.55 with 1.2 M weights and more."""
-EVALUATED_IMAGES = 50
-"""Images of one pass through the network without gradients: their maps fit the caches."""
+EVALUATED_IMAGES = 25
+"""Images of one pass without gradients: their maps fit the caches, and 50 take twice the memory."""
 
 _INCREASING = (nn.ReLU, nn.Sigmoid)
 """Activations that never decrease, so that a maximum may precede them."""
@@ -76,10 +77,13 @@ _CONVOLUTIONS = ("Conv2d", "ColumnConv2d", "PooledConv2d", "WinogradConv2d")
 class ChannelsLastKernel(Kernel):
     """Kernel that computes on the fastest form of the network."""
 
+    steps_in_backward = True
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         shape, most = self._all_samples.shape[1:], self._local_settings.batching.most
         self.module, self._uses_onednn = form_of(self.module, shape, most)
+        page_out("libllvmlite")  # 70 MiB of numba's compiler, which has done its work
 
     def forms(self) -> dict[str, str]:
         """Return the library of the products, and the number of convolutions by form."""

@@ -62,35 +62,40 @@ class _Columns(torch.autograd.Function):
         stride: tuple[int, int],
         padding: tuple[int, int],
     ) -> Tensor:
-        (down, right), (above, left) = stride, padding
-        height, width = weight.shape[2:]
-        padded = pad(maps.permute(0, 2, 3, 1), (0, 0, left, left, above, above))
-        # [n, rows, columns, C, height, width]: a view.
-        patches = padded.unfold(1, height, down).unfold(2, width, right)
-        num_samples, rows, columns = patches.shape[:3]
-        matrix = patches.permute(0, 1, 2, 4, 5, 3).flatten(3).flatten(0, 2)
-        ctx.save_for_backward(matrix, weight)
-        ctx.stride, ctx.padding, ctx.padded_shape = stride, padding, padded.shape
-        result = linear(matrix, _flat(weight), bias)
-        return result.view(num_samples, rows, columns, -1).permute(0, 3, 1, 2)
+        rows = _patches(maps, weight, stride, padding)
+        # Rows of the matrix are gathered again: they take nine times the memory of the maps.
+        ctx.save_for_backward(maps, weight)
+        ctx.stride, ctx.padding = stride, padding
+        result = linear(rows.flatten(3).flatten(0, 2), _flat(weight), bias)
+        return result.view(*rows.shape[:3], -1).permute(0, 3, 1, 2)
 
     @staticmethod
     def backward(
         ctx: Any, gradient: Tensor
     ) -> tuple[Tensor | None, Tensor | None, Tensor | None, None, None]:
-        matrix, weight = ctx.saved_tensors
+        maps, weight = ctx.saved_tensors
         needs_maps, needs_weight, needs_bias, *_ = ctx.needs_input_grad
         num_out, num_in, height, width = weight.shape
         num_samples, _, rows, columns = gradient.shape
         flat = gradient.permute(0, 2, 3, 1).reshape(-1, num_out)
         for_maps = for_weight = None
         if needs_weight:
+            matrix = _patches(maps, weight, ctx.stride, ctx.padding).flatten(3).flatten(0, 2)
             product = flat.t() @ matrix
             for_weight = product.view(num_out, height, width, num_in).permute(0, 3, 1, 2)
         if needs_maps:
             patches = (flat @ _flat(weight)).view(num_samples, rows, columns, height, width, num_in)
-            for_maps = _summed(patches, ctx.stride, ctx.padding, ctx.padded_shape)
+            for_maps = _summed(patches, ctx.stride, ctx.padding, maps.shape[2:])
         return for_maps, for_weight, flat.sum(dim=0) if needs_bias else None, None, None
+
+
+def _patches(
+    maps: Tensor, weight: Tensor, stride: tuple[int, int], padding: tuple[int, int]
+) -> Tensor:
+    """Return the pixels under the kernel at each position [n, rows, columns, h, w, C], a view."""
+    (down, right), (above, left), (height, width) = stride, padding, weight.shape[2:]
+    padded = pad(maps.permute(0, 2, 3, 1), (0, 0, left, left, above, above))
+    return padded.unfold(1, height, down).unfold(2, width, right).permute(0, 1, 2, 4, 5, 3)
 
 
 def _flat(weight: Tensor) -> Tensor:
@@ -99,15 +104,15 @@ def _flat(weight: Tensor) -> Tensor:
 
 
 def _summed(
-    patches: Tensor, stride: tuple[int, int], padding: tuple[int, int], padded_shape: torch.Size
+    patches: Tensor, stride: tuple[int, int], padding: tuple[int, int], size: tuple[int, int]
 ) -> Tensor:
-    """Return maps with every pixel's sum over its patches [n, rows, columns, h, w, C]."""
+    """Return maps of a size with every pixel's sum over its patches [n, rows, columns, h, w, C]."""
     (down, right), (above, left) = stride, padding
-    _, rows, columns, height, width, _ = patches.shape
-    padded = patches.new_zeros(padded_shape)
+    num_samples, rows, columns, height, width, num_in = patches.shape
+    padded = patches.new_zeros(num_samples, size[0] + 2 * above, size[1] + 2 * left, num_in)
     for i in range(height):
         for j in range(width):
             pixels = padded[:, i : i + down * rows : down, j : j + right * columns : right]
             pixels[:, :rows, :columns] += patches[:, :, :, i, j]
-    kept = padded[:, above : padded_shape[1] - above, left : padded_shape[2] - left]
+    kept = padded[:, above : above + size[0], left : left + size[1]]
     return kept.permute(0, 3, 1, 2)

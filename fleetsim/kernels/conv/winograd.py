@@ -85,10 +85,10 @@ class _Winograd(torch.autograd.Function):
         num_samples, _, height, width = maps.shape
         rows, columns = (side + 2 * p - 2 for side, p in zip((height, width), padding, strict=True))
         down, across = num_tiles(rows), num_tiles(columns)
-        padded, kernels = _padded(maps, padding), _kernels(weight)
-        result = padded.new_empty(num_samples, TILE * down, TILE * across, len(weight))
-        for part, target in _parts(down * across, kernels, padded, result):
-            tiles = _tiles(part, space)
+        kernels = _kernels(weight)
+        result = maps.new_empty(num_samples, TILE * down, TILE * across, len(weight))
+        for part, target in _parts(down * across, kernels, maps, result):
+            tiles = _tiles(_padded(part, padding, space), space)
             product = space.take("winograd outputs", (*tiles.shape[:2], len(weight)), part)
             torch.bmm(tiles, kernels, out=product)
             band = space.take("winograd band", (_SIDE, target[0, 0].numel()), part)
@@ -109,43 +109,46 @@ class _Winograd(torch.autograd.Function):
         needs_maps, needs_weight, needs_bias, *_ = ctx.needs_input_grad
         rows, columns = gradient.shape[2:]
         down, across = num_tiles(rows), num_tiles(columns)
-        padded, kernels = _padded(maps, ctx.padding), _kernels(weight)
+        kernels = _kernels(weight)
         _, num_in, num_out = kernels.shape
         missing = (0, 0, 0, TILE * across - columns, 0, TILE * down - rows)
-        gradients = pad(gradient.permute(0, 2, 3, 1), missing).contiguous()
+        gradients = gradient.permute(0, 2, 3, 1)
+        gradients = (pad(gradients, missing) if any(missing) else gradients).contiguous()
         for_kernels = torch.zeros_like(kernels)
-        spread = torch.zeros_like(padded) if needs_maps else padded
-        sides = _parts(down * across, kernels, padded, gradients, spread)
+        for_maps = torch.empty_like(maps) if needs_maps else None
+        (above, left), (height, width) = ctx.padding, maps.shape[2:]
+        sides = _parts(
+            down * across, kernels, maps, gradients, maps if for_maps is None else for_maps
+        )
         for part, band_gradients, target in sides:
             num = len(part) * down * across
+            padded = _padded(part, ctx.padding, space)
             band = space.take("winograd band", (_SIDE, band_gradients[0, 0].numel()), part)
             outputs = space.take("winograd outputs", (_SIDE**2, num, num_out), part)
             _from_gradients(band_gradients.flatten(2).numpy(), band.numpy(), outputs.numpy())
             if needs_weight:
-                for_kernels.baddbmm_(_tiles(part, space).transpose(1, 2), outputs)
+                for_kernels.baddbmm_(_tiles(padded, space).transpose(1, 2), outputs)
             if needs_maps:
                 inputs = space.take("winograd tiles", (_SIDE**2, num, num_in), part)
                 torch.bmm(outputs, kernels.transpose(1, 2), out=inputs)
-                band = space.take("winograd band", (_SIDE, part[0, 0].numel()), part)
-                _add_to_maps(inputs.numpy(), band.numpy(), target.flatten(2).numpy())
+                band = space.take("winograd band", (_SIDE, padded[0, 0].numel()), part)
+                _add_to_maps(inputs.numpy(), band.numpy(), padded.zero_().flatten(2).numpy())
+                kept = padded[:, above : above + height, left : left + width]
+                target.copy_(kept.permute(0, 3, 1, 2))
         for_weight = _of_kernels(for_kernels) if needs_weight else None
-        for_maps = None
-        if needs_maps:
-            (above, left), (height, width) = ctx.padding, maps.shape[2:]
-            kept = spread[:, above : above + height, left : left + width]
-            for_maps = kept.permute(0, 3, 1, 2)
         for_bias = gradient.sum(dim=(0, 2, 3)) if needs_bias else None
         return for_maps, for_weight, for_bias, None, None
 
 
-def _padded(maps: Tensor, padding: tuple[int, int]) -> Tensor:
+def _padded(maps: Tensor, padding: tuple[int, int], space: Workspace) -> Tensor:
     """Reshape [n, C, H, W] to [n, rows, columns, C], padded with zeros to whole tiles."""
-    (above, left), (height, width) = padding, maps.shape[2:]
-    below, right = (
-        TILE * num_tiles(side + 2 * p - 2) + 2 - side - p
-        for side, p in ((height, above), (width, left))
+    (above, left), (num, channels, height, width) = padding, maps.shape
+    rows, columns = (
+        TILE * num_tiles(side + 2 * p - 2) + 2 for side, p in ((height, above), (width, left))
     )
-    return pad(maps.permute(0, 2, 3, 1), (0, 0, left, right, above, below)).contiguous()
+    padded = space.take("winograd padded", (num, rows, columns, channels), maps).zero_()
+    padded[:, above : above + height, left : left + width] = maps.permute(0, 2, 3, 1)
+    return padded
 
 
 def _parts(tiles_of_one: int, kernels: Tensor, *maps: Tensor) -> Iterator[tuple[Tensor, ...]]:

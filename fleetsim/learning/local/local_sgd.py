@@ -34,6 +34,7 @@ from torch import Tensor, nn
 
 from fleetsim.contracts import IntArray, JobResult, Loss, Parameters
 from fleetsim.counts import Batching
+from fleetsim.host.memory import give_back_freed
 from fleetsim.learning.local.optimizers import Descent
 from fleetsim.learning.local.sample_losses import LossFunction, hits, losses_of
 from fleetsim.learning.local.step_settings import AugmentationSettings, StepSettings
@@ -106,6 +107,10 @@ POSITIONS = 4000
 """Positions of one pass over sequences: each has a logit for every word of the vocabulary."""
 
 
+_LARGE_BYTE = 1 << 25
+"""Bytes of a vector from which on glibc takes it from the system, not from freed memory."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passes:
     """Passes of one task over a client's samples."""
@@ -118,6 +123,8 @@ class Passes:
     """Number of steps, >= 1, after which training stops; None: all epochs."""
     tells_epoch_losses: bool = False
     """True if the result holds the mean loss of every epoch."""
+    in_backward: bool = False
+    """True if weights are updated within the backward pass, see `Descent.step_in_backward`."""
     step_stream: StepStream | None = None
     """Random streams of the steps' augmentation; None: samples stay as they are."""
 
@@ -146,7 +153,11 @@ def train(
     loss_of = losses_of(module, scenario_loss, label_smoothing=settings.label_smoothing)
     tells, steps = passes.tells_epoch_losses, batches(inputs, labels, settings, passes)
     with dropping_out(module, passes.stream):
-        by_epoch = take(steps, module, descent, loss_of, keeps_all=tells)
+        by_epoch = take(
+            steps, module, descent, loss_of, keeps_all=tells, in_backward=passes.in_backward
+        )
+    if base.nbytes >= _LARGE_BYTE:
+        give_back_freed()  # the memory of the steps, which the result does not use
     return _result(by_epoch[-1], flatten(module))._replace(
         num_samples=len(labels), epoch_losses=tuple(map(_mean, by_epoch)) if tells else None
     )
@@ -165,11 +176,12 @@ def take(
     *,
     added: Sequence[Tensor] | None = None,
     keeps_all: bool = True,
+    in_backward: bool = False,
 ) -> list[Tensor]:
     """Take steps on a network, in place; return the losses of the samples of each epoch.
 
     The steps are those of `batches`. `added` is added to every gradient, by parameter. The losses
-    are those of the last epoch alone unless it `keeps_all`.
+    are those of the last epoch alone unless it `keeps_all`. `in_backward` is that of `Passes`.
     """
     seen: deque[list[Tensor]] = deque(maxlen=None if keeps_all else 1)
     num_begun, weights = 0, trained(module)
@@ -178,12 +190,15 @@ def take(
             seen.append([])
             num_begun += 1
         losses = batch.losses(module(batch.inputs), loss_of)
+        seen[-1].append(losses.detach())
+        if in_backward:
+            descent.step_in_backward(losses.mean())
+            continue
         gradients: Sequence[Tensor] = torch.autograd.grad(losses.mean(), weights)
         if added is not None:
             gradients = [one + addend for one, addend in zip(gradients, added, strict=True)]
         descent.step(gradients)
         del gradients  # else they are held until the next backward pass ends
-        seen[-1].append(losses.detach())
     return list(map(torch.cat, seen))
 
 

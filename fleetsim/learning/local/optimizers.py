@@ -21,10 +21,12 @@ All operations are elementwise, so a tensor may hold one weight of many models.
 
 import math
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.autograd.graph import get_gradient_edge
 
 from fleetsim.learning.local.optimizer_settings import (
     AdagradSettings,
@@ -164,18 +166,46 @@ class Descent:
     def step(self, gradients: Sequence[Tensor]) -> None:
         """Update the weights in place by one step along the loss's gradients."""
         self.num_taken += 1
-        settings, optimizer = self._settings, self._settings.optimizer
-        factor = optimizer.within_task.factor_at(self.num_taken, self._num_steps)
-        limit = settings.max_gradient_norm
+        limit = self._settings.max_gradient_norm
         if limit is not None:
             gradients = [self._pulled(at, gradient) for at, gradient in enumerate(gradients)]
             norm = norm_of(map(torch.linalg.vector_norm, gradients))
             shrunk = clip_factor(norm, limit)
             gradients = [gradient * shrunk for gradient in gradients]
-        for at, (parameter, gradient) in enumerate(zip(self._parameters, gradients, strict=True)):
-            pulled = gradient if limit is not None else self._pulled(at, gradient)
-            along = direction(optimizer, pulled, parameter, self._moments[at], self.num_taken)
-            parameter.sub_(along, alpha=optimizer.learning_rate * factor)
+        for at, gradient in enumerate(gradients):
+            self._update(at, gradient if limit is not None else self._pulled(at, gradient))
+
+    def step_in_backward(self, loss: Tensor) -> None:
+        """Take the step along the gradients of a loss, of which one at a time is held.
+
+        A weight is updated as soon as its gradient is known, so no operation may read it later in
+        the backward pass. ValueError: the norm of all gradients is limited.
+        """
+        if self._settings.max_gradient_norm is not None:
+            raise ValueError("a limited norm needs all gradients at once; call step")
+        self.num_taken += 1
+        # Before torch adds a gradient to `weight.grad`, in a copy if their layouts differ.
+        nodes = [get_gradient_edge(weight).node for weight in self._parameters]
+        hooks = [
+            node.register_prehook(partial(self._take_gradient, at)) for at, node in enumerate(nodes)
+        ]
+        try:
+            loss.backward()  # type: ignore[no-untyped-call]
+        finally:
+            for hook in hooks:
+                hook.remove()
+
+    @torch.no_grad()
+    def _take_gradient(self, at: int, gradients: tuple[Tensor, ...]) -> tuple[None]:
+        (gradient,) = gradients
+        self._update(at, self._pulled(at, gradient))
+        return (None,)
+
+    def _update(self, at: int, gradient: Tensor) -> None:
+        optimizer, weight = self._settings.optimizer, self._parameters[at]
+        factor = optimizer.within_task.factor_at(self.num_taken, self._num_steps)
+        along = direction(optimizer, gradient, weight, self._moments[at], self.num_taken)
+        weight.sub_(along, alpha=optimizer.learning_rate * factor)
 
     def _pulled(self, at: int, gradient: Tensor) -> Tensor:
         if self._anchors is None:

@@ -11,6 +11,7 @@ The Wi-Fi tail after each transfer costs 0.04 J.
 
 import dataclasses
 import math
+import weakref
 from functools import partial
 from unittest.mock import Mock
 
@@ -369,6 +370,39 @@ def test_a_lost_meter_reading_is_found_at_the_end_of_the_round(tiny, call, meter
 
     with pytest.raises(SimulationError, match="joules are not conserved"):
         server.run()
+
+
+class Forgets(FirstCome):
+    """Keeps no outcome."""
+
+    def observe(self, outcome):
+        assert [report.vector is not None for report in outcome.reports] == [True, True]
+
+
+class Remembers(KnownTrainer):
+    """Notes how many updates are still held when the next model is evaluated."""
+
+    def __init__(self):
+        super().__init__()
+        self.vectors: list[weakref.ref[np.ndarray]] = []
+        self.held: list[int] = []
+
+    def results(self, tickets):
+        done = super().results(tickets)
+        self.vectors = [weakref.ref(result.vector) for result in done]
+        return done
+
+    def evaluate(self, parameters):
+        self.held.append(sum(vector() is not None for vector in self.vectors))
+        return super().evaluate(parameters)
+
+
+def test_no_update_of_a_round_is_held_while_the_next_model_is_evaluated(tiny):
+    tiny.server, tiny.trainer = {"cohort": 2}, Remembers()
+    tiny.run(stop={"rounds": 2}, selector=Forgets())
+
+    assert tiny.trainer.held == [0, 0]
+    assert len(tiny.trainer.vectors) == 2
 
 
 class Evaluates(KnownTrainer):

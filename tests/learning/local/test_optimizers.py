@@ -129,6 +129,24 @@ def test_each_step_is_that_of_torch_optimizer_optimizer_in_float64(name, most_st
     assert_as_torch(local(KINDS[name]), most_steps)
 
 
+@pytest.mark.parametrize("name", KINDS)
+def test_steps_within_the_backward_pass_have_the_same_bits_and_hold_no_gradient(name):
+    chosen = local(KINDS[name], proximal_mu=0.3)
+    module, base = network()
+    together = local_sgd.train(module, base, *data(), chosen, passes(2))
+    within = local_sgd.train(module, base, *data(), chosen, passes(2, in_backward=True))
+
+    assert vector_of(within).tobytes() == vector_of(together).tobytes() != base.tobytes()
+    assert within.loss == together.loss
+    assert [weight.grad for weight in module.parameters()] == [None] * 4
+
+
+def test_a_limited_norm_needs_all_gradients_at_once():
+    (module, base), chosen = network(), local(KINDS["plain"], max_gradient_norm=1.0)
+    with pytest.raises(ValueError, match="call step"):
+        local_sgd.train(module, base, *data(), chosen, passes(in_backward=True))
+
+
 @pytest.mark.parametrize("kind", BY_TORCH)
 def test_defaults_are_those_of_torch(kind: type[Any]) -> None:
     module, _ = network()
