@@ -10,8 +10,6 @@ _CGROUP_LIMITS = (
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
 )
 """Files in which Linux states the limit of a container: control groups of version 2 and 1."""
-_MADV_PAGEOUT = 21
-"""Of Linux 5.4 and later (linux/mman.h)."""
 
 
 def usable_byte() -> int | None:
@@ -29,24 +27,6 @@ def give_back_freed() -> None:
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
         if trim is not None:  # absent from other C libraries, such as musl
             trim(0)
-
-
-def page_out(library: str) -> None:
-    """Return the pages of a loaded library to the system (Linux), which reads them again if needed.
-
-    `library` is a part of its file's name. It takes 20 ms. Pages that other processes use, too, or
-    that were changed, stay.
-    """
-    maps = Path("/proc/self/maps")
-    if not maps.is_file():
-        return
-    advise = ctypes.CDLL(None).madvise
-    for line in maps.read_text(errors="replace").splitlines():
-        addresses, *_, name = line.split()
-        if library in name:
-            first, end = (int(address, 16) for address in addresses.split("-"))
-            # No fault is one: it is advice, which an older kernel refuses.
-            advise(ctypes.c_void_p(first), ctypes.c_size_t(end - first), _MADV_PAGEOUT)
 
 
 def _physical_byte() -> int | None:

@@ -31,7 +31,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fleetsim.host.memory import page_out
 from fleetsim.kernels.base import Kernel
 from fleetsim.kernels.conv.im2col import (
     MAX_POSITIONS,
@@ -83,7 +82,6 @@ class ChannelsLastKernel(Kernel):
         super().__init__(*args, **kwargs)
         shape, most = self._all_samples.shape[1:], self._local_settings.batching.most
         self.module, self._uses_onednn = form_of(self.module, shape, most)
-        page_out("libllvmlite")  # 70 MiB of numba's compiler, which has done its work
 
     def forms(self) -> dict[str, str]:
         """Return the library of the products, and the number of convolutions by form."""

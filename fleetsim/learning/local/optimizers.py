@@ -179,25 +179,37 @@ class Descent:
         """Take the step along the gradients of a loss, of which one at a time is held.
 
         A weight is updated as soon as its gradient is known, so no operation may read it later in
-        the backward pass. ValueError: the norm of all gradients is limited.
+        the backward pass.
+
+        Raises:
+            ValueError: the norm of all gradients is limited.
+            RuntimeError: the loss does not depend on a weight.
         """
         if self._settings.max_gradient_norm is not None:
             raise ValueError("a limited norm needs all gradients at once; call step")
         self.num_taken += 1
+        waiting = dict(enumerate(self._parameters))
         # Before torch adds a gradient to `weight.grad`, in a copy if their layouts differ.
-        nodes = [get_gradient_edge(weight).node for weight in self._parameters]
         hooks = [
-            node.register_prehook(partial(self._take_gradient, at)) for at, node in enumerate(nodes)
+            get_gradient_edge(weight).node.register_prehook(
+                partial(self._take_gradient, waiting, at)
+            )
+            for at, weight in waiting.items()
         ]
         try:
             loss.backward()  # type: ignore[no-untyped-call]
         finally:
             for hook in hooks:
                 hook.remove()
+        if waiting:
+            raise RuntimeError(f"the loss does not depend on {len(waiting)} of the weights")
 
     @torch.no_grad()
-    def _take_gradient(self, at: int, gradients: tuple[Tensor, ...]) -> tuple[None]:
+    def _take_gradient(
+        self, waiting: dict[int, Tensor], at: int, gradients: tuple[Tensor, ...]
+    ) -> tuple[None]:
         (gradient,) = gradients
+        del waiting[at]
         self._update(at, self._pulled(at, gradient))
         return (None,)
 

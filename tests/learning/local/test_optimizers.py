@@ -147,6 +147,17 @@ def test_a_limited_norm_needs_all_gradients_at_once():
         local_sgd.train(module, base, *data(), chosen, passes(in_backward=True))
 
 
+@pytest.mark.parametrize("in_backward", [False, True])
+def test_a_weight_on_which_the_loss_does_not_depend_is_an_error(in_backward):
+    module, _ = network()
+    module.register_parameter("unused", nn.Parameter(torch.zeros(2, dtype=torch.float64)))
+    base: Array = flatten(module)
+    with pytest.raises(RuntimeError, match=r"does not depend on 1|not have been used"):
+        local_sgd.train(
+            module, base, *data(), local(KINDS["plain"]), passes(in_backward=in_backward)
+        )
+
+
 @pytest.mark.parametrize("kind", BY_TORCH)
 def test_defaults_are_those_of_torch(kind: type[Any]) -> None:
     module, _ = network()
