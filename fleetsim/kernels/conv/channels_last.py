@@ -61,8 +61,8 @@ pixels of whole tiles to those of the output. It also needs fewer weights than `
 batches of 20 and 50 on one thread of an AMD EPYC of family 25 with torch 2.13, it takes of the
 faster other form's time: 1.08 to 1.17 with 32 channels; 0.50 to 0.85 with 64 to 256, the most on
 14 x 14 pixels, of which tiles have 1.31 times as many; 0.91 to 2.55 with 1.2 M weights and more."""
-EVALUATED_IMAGES = 25
-"""Images of one pass without gradients: their maps fit the caches, and 50 take twice the memory."""
+EVALUATED_IMAGES = 50
+"""Images of one pass through the network without gradients: their maps fit the caches."""
 
 _INCREASING = (nn.ReLU, nn.Sigmoid)
 """Activations that never decrease, so that a maximum may precede them."""
