@@ -67,8 +67,8 @@ class Kernel:
     computes_together: ClassVar[bool] = False
     """True if the bits of a result may depend on the jobs with which it is computed."""
     steps_in_backward: ClassVar[bool] = False
-    """True if networks without code of the user's own are updated within the backward pass, which
-    saves the memory of their gradients."""
+    """True if networks are updated within the backward pass, which saves the memory of gradients,
+    unless they hold code of the user's own or the norm of all gradients is limited."""
 
     def __init__(
         self,

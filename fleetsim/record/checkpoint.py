@@ -349,18 +349,18 @@ def _arrays(data: bytes) -> State:
 
 def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray[Any, Any]:
     """Return one array, once its header is known to announce no more bytes than there are."""
-    data = archive.read(member)
-    file = io.BytesIO(data)
-    version = np.lib.format.read_magic(file)
-    read = np.lib.format.read_array_header_1_0
-    if version != (1, 0):
-        read = np.lib.format.read_array_header_2_0
-    shape, is_fortran, dtype = read(file)
-    num_byte = file.tell() + math.prod(shape) * dtype.itemsize
-    if dtype.hasobject or num_byte != len(data):
-        raise ValueError(f"{member.filename}: {dtype} {shape} in {len(data)} bytes")
-    values: np.ndarray[Any, Any] = np.frombuffer(data, dtype, offset=file.tell())
-    return values.reshape(shape, order="F" if is_fortran else "C").copy(order="K")
+    with archive.open(member) as file:
+        version = np.lib.format.read_magic(file)
+        read = np.lib.format.read_array_header_1_0
+        if version != (1, 0):
+            read = np.lib.format.read_array_header_2_0
+        shape, is_fortran, dtype = read(file)
+        num_byte = math.prod(shape) * dtype.itemsize
+        if dtype.hasobject or file.tell() + num_byte != member.file_size:
+            raise ValueError(f"{member.filename}: {dtype} {shape} in {member.file_size} bytes")
+        values = np.empty(num_byte, dtype=np.uint8)
+        file.readinto(memoryview(values))
+    return values.view(dtype).reshape(shape, order="F" if is_fortran else "C")
 
 
 def _npz(state: State) -> bytes:

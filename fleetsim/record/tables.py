@@ -241,7 +241,7 @@ def _row_groups(parts: Parts) -> Iterator[pa.Table]:
 
 
 def _joined(parts: list[pa.Table]) -> pa.Table:
-    """Return parts in one piece, and clear them: only one column is in memory twice at a time."""
+    """Return parts in one piece; of many rows one column at a time is in memory twice."""
     if sum(part.num_rows for part in parts) <= _FEW_ROWS:
         return pa.concat_tables(parts).combine_chunks()
     schema = parts[0].schema

@@ -30,6 +30,8 @@ def test_state_keeps_every_key_shape_and_type_whatever_becomes_of_the_callers_ar
         "names": np.array(["wi-fi", "lte"]),
         "none": np.empty((0, 4), dtype=np.int8),
         "flag": np.array(True),
+        "columns": np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+        "foreign": np.array([[1, 2]], dtype=">i4"),
     }
     given = {key: array.copy() for key, array in state.items()}
     recorder = new_recorder(tmp_path, every_rounds=10)
@@ -42,6 +44,7 @@ def test_state_keeps_every_key_shape_and_type_whatever_becomes_of_the_callers_ar
     assert list(read) == list(state)
     for key, array in state.items():
         assert (read[key].dtype, read[key].shape) == (array.dtype, array.shape)
+        assert read[key].flags.writeable
         np.testing.assert_array_equal(read[key], array)
 
 

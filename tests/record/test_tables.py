@@ -124,7 +124,9 @@ def test_a_diverged_loss_stays_apart_from_one_that_is_not_there():
     assert table["accuracy"].null_count == 1
 
 
-def test_equal_tables_make_equal_files_however_they_are_chunked():
+@pytest.mark.parametrize("few_rows", [0, 6])
+def test_equal_tables_make_equal_files_however_they_are_chunked(monkeypatch, few_rows):
+    monkeypatch.setattr(tables, "_FEW_ROWS", few_rows)
     rows = [task_row(task) for task in range(6)]
     whole = tables.from_rows("tasks", rows)
     parts = [tables.from_rows("tasks", rows[:1]), tables.from_rows("tasks", rows[1:])]

@@ -138,20 +138,19 @@ class Dispatcher:
     ) -> Task:
         needs_model = isinstance(request, TrainingRequest) or request.needs_model
         frozen_byte = int(self._world.frozen_left_byte[request.client]) if needs_model else 0
-        # By position, in the order of the fields: one is made for every task of every round.
         return Task(
-            self._launcher.number(),
-            round_,
-            request,
-            work,
-            job,
-            address,
-            version,
-            (messages.download_byte + frozen_byte) * BIT_PER_BYTE,
-            messages.upload_byte * BIT_PER_BYTE,
-            self._launcher.now_s,
-            messages.more_round_trips,
-            frozen_byte * BIT_PER_BYTE,
+            number=self._launcher.number(),
+            round=round_,
+            request=request,
+            work=work,
+            job=job,
+            address=address,
+            version=version,
+            download_bit=(messages.download_byte + frozen_byte) * BIT_PER_BYTE,
+            upload_bit=messages.upload_byte * BIT_PER_BYTE,
+            dispatched_at_s=self._launcher.now_s,
+            more_round_trips=messages.more_round_trips,
+            frozen_bit=frozen_byte * BIT_PER_BYTE,
         )
 
     def _counted(self, job: Job) -> Job:

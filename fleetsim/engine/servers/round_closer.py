@@ -101,7 +101,7 @@ class RoundCloser(RoundRecord):
         self._learning, self._last_round = parts.learning, last_round
         self._selector, self._model = selector, model
 
-    def observed(self, span: Span, reports: Sequence[Report], *, aggregated: bool) -> Observed:
+    def show(self, span: Span, reports: Sequence[Report], *, aggregated: bool) -> Observed:
         """Show the next round to the selector, by the reports of its train tasks."""
         validation = self._model.validate()
         diagnostics = self._selector.observe(

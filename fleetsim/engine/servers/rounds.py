@@ -57,7 +57,7 @@ def report_of(result: TaskResult, yielded: JobResult | None, *, staleness: int =
     return Report(
         client=request.client,
         purpose=Purpose.TRAIN if training else Purpose.PROBE,
-        outcome=outcome if is_delivered or outcome in _SEEN_BY_SERVER else Outcome.OFFLINE,
+        outcome=outcome if outcome in _SEEN_BY_SERVER else Outcome.OFFLINE,
         dispatched_at_s=task.dispatched_at_s,
         finished_at_s=result.finished_at_s,
         num_samples=result.num_samples,

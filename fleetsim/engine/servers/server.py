@@ -222,7 +222,7 @@ class Server(ABC):
             round_=self._closer.round + 1,
             has_frozen=self._world.frozen_byte > 0,
         )
-        observed = self._closer.observed(span, reports, aggregated=is_enough)
+        observed = self._closer.show(span, reports, aggregated=is_enough)
         return sorted(rows, key=lambda row: row.task), observed
 
     def _is_unmasked(self, reports: Sequence[Report]) -> bool:

@@ -109,6 +109,7 @@ class SynchronousServer(Server):
                 if not requests:
                     num_refusals += 1
                     self._count(round_.probes[num_probes:])
+        round_.reports.clear()  # of probes: their vectors take as much memory as updates
         tasks = self._trainings(requests, round_.round, cohort=len(requests))
         round_.trained = yield from self._dispatcher.run(
             tasks, enough=self._settings.cohort, deadline_s=self._settings.deadline_s

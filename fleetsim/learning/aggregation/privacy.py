@@ -244,7 +244,7 @@ class SecAggPlusSettings(SecAggSettings):
 
     kind: Literal["secagg-plus"]  # type: ignore[assignment]
     neighbours: Annotated[int, Field(ge=2, le=1_000_000, multiple_of=2, examples=[64])]
-    """Number k of neighbours of each client, even; at most all others."""
+    """Number k of neighbours of each client, even; at most all others. Of `secagg-plus` alone."""
 
     def num_neighbours(self, cohort: int) -> int:
         """Return the number k of neighbours of each client of a cohort."""

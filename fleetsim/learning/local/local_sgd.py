@@ -182,7 +182,12 @@ def take(
 
     The steps are those of `batches`. `added` is added to every gradient, by parameter. The losses
     are those of the last epoch alone unless it `keeps_all`. `in_backward` is that of `Passes`.
+
+    Raises:
+        ValueError: something is added to gradients of which one at a time is known.
     """
+    if in_backward and added is not None:
+        raise ValueError("nothing can be added to gradients within the backward pass")
     seen: deque[list[Tensor]] = deque(maxlen=None if keeps_all else 1)
     num_begun, weights = 0, trained(module)
     for epoch, batch in steps:

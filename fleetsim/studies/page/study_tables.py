@@ -53,7 +53,7 @@ class StudyHeader:
 
 @dataclass(frozen=True, slots=True)
 class StudyTables:
-    """Frames of a study, with a row for each ...; every frame has the columns condition and arm."""
+    """Frames of a study, by what a row stands for; every one has the columns condition and arm."""
 
     runs: pd.DataFrame
     """Run."""

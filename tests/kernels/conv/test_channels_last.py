@@ -14,6 +14,7 @@ from fleetsim.kernels.base import Kernel
 from fleetsim.kernels.conv import channels_last
 from fleetsim.kernels.conv.channels_last import ChannelsLastKernel, form_of
 from fleetsim.kernels.cpu import gemm
+from fleetsim.learning.local.optimizers import Descent
 from fleetsim.learning.models import settings as models
 from fleetsim.learning.models.networks import build_model
 from fleetsim.learning.models.vision import MakeNorm, Residual, group_norm
@@ -119,6 +120,24 @@ def test_one_step_in_float32_equals_the_reference_but_for_rounding(name: str) ->
 
     assert distance(results, expected, fleet.first) < 1e-3
     assert vector_of(results).dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    ("user_code", "limit", "num_steps"), [(None, None, 2), ("mine", None, 0), (None, 1.0, 0)]
+)
+def test_it_steps_within_the_backward_pass_unless_code_of_the_users_own_could_see_it(
+    monkeypatch: pytest.MonkeyPatch, user_code: str | None, limit: float | None, num_steps: int
+) -> None:
+    steps: list[None] = []
+    step = Descent.step_in_backward
+    monkeypatch.setattr(
+        Descent, "step_in_backward", lambda self, loss: (steps.append(None), step(self, loss))
+    )
+    chosen = local(3).model_copy(update={"max_gradient_norm": limit})
+    fleet = fleet_of("lenet5", 6)
+    fleet.kernel(ChannelsLastKernel, chosen, user_code=user_code).compute(fleet.jobs())
+
+    assert len(steps) == num_steps
 
 
 BLOCKS = "two blocks, batch"
