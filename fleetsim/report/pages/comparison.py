@@ -69,7 +69,7 @@ def compare(
     if world and not different_worlds:
         raise ScenarioError(
             f"the runs have different worlds, they differ in {some(world, MAX_KEYS)}; compare runs"
-            " of the same seed, task and fleet, or give --different-worlds"
+            " that share them, or give --different-worlds"
         )
     summary.check_targets(targets or ())
     reached = summary.reached_targets([run.rounds for run in runs])
