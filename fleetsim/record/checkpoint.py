@@ -24,7 +24,7 @@ import tokenize
 import zipfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 import numpy as np
 import pyarrow as pa
@@ -359,7 +359,7 @@ def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray[Any,
         if dtype.hasobject or file.tell() + num_byte != member.file_size:
             raise ValueError(f"{member.filename}: {dtype} {shape} in {member.file_size} bytes")
         values = np.empty(num_byte, dtype=np.uint8)
-        file.readinto(memoryview(values))
+        cast("io.BufferedIOBase", file).readinto(values.data)
     return values.view(dtype).reshape(shape, order="F" if is_fortran else "C")
 
 

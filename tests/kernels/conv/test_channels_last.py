@@ -128,11 +128,14 @@ def test_one_step_in_float32_equals_the_reference_but_for_rounding(name: str) ->
 def test_it_steps_within_the_backward_pass_unless_code_of_the_users_own_could_see_it(
     monkeypatch: pytest.MonkeyPatch, user_code: str | None, limit: float | None, num_steps: int
 ) -> None:
-    steps: list[None] = []
+    steps: list[Tensor] = []
     step = Descent.step_in_backward
-    monkeypatch.setattr(
-        Descent, "step_in_backward", lambda self, loss: (steps.append(None), step(self, loss))
-    )
+
+    def counted(self: Descent, loss: Tensor) -> None:
+        steps.append(loss)
+        step(self, loss)
+
+    monkeypatch.setattr(Descent, "step_in_backward", counted)
     chosen = local(3).model_copy(update={"max_gradient_norm": limit})
     fleet = fleet_of("lenet5", 6)
     fleet.kernel(ChannelsLastKernel, chosen, user_code=user_code).compute(fleet.jobs())
