@@ -176,7 +176,7 @@ def _numbers(schema: Any, path: tuple[str, ...]) -> set[tuple[object, ...]]:
     def alternatives(part: Any) -> Iterator[Any]:
         if "$ref" in part:
             part = schema["$defs"][part["$ref"].rsplit("/", 1)[1]]
-        others = [*part.get("anyOf", ()), *part.get("oneOf", ())]
+        others = [each for word in ("anyOf", "oneOf", "allOf") for each in part.get(word, ())]
         yield from (each for other in others for each in alternatives(other))
         if not others:
             yield part
