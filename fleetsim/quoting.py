@@ -40,9 +40,13 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def cut(text: str) -> str:
-    """Return the text, cut to `MAX_VALUE` characters."""
-    return text if len(text) <= MAX_VALUE else f"{text[: MAX_VALUE - 3]}..."
+def cut(text: str, most: int = MAX_VALUE) -> str:
+    """Return the text, cut to some characters.
+
+    >>> cut("power-of-choice", 10)
+    'power-o...'
+    """
+    return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 def one_line(text: str) -> str:

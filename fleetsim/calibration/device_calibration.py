@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fleetsim import bundled
-from fleetsim.calibration.power_log import MeanPower, PowerColumns, PowerLog, read_power_csv
+from fleetsim.calibration.power_log import MeanPower, PowerColumns, PowerLog, Window, read_power_csv
 from fleetsim.calibration.power_rails import TRACE_SUFFIXES, is_rails, read_rails
 from fleetsim.calibration.timed_runs import TimedRun, TimeFit, fit_times, read_timed_runs
 from fleetsim.errors import DataError, ScenarioError
@@ -34,8 +34,6 @@ _LEAST_PARAMETER_S = 1e-9
 _FAR = 10.0
 """Ratio to the extended device, or of it, from which a value counts as far."""
 _HINT = "name another DEST"
-
-Window = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,12 +211,11 @@ def _time_lines(fit: TimeFit, runs: Sequence[TimedRun]) -> list[str]:
             f"overheads are those of the extended device times {fit.overhead_factor:.4g}; to fit"
             " each of them, time four runs of different models and batches"
         )
+    pairs = zip(runs, fit.modelled_s.tolist(), strict=True)
     lines += [
         f"run {number}: measured {run.seconds:.4g} s, by the file {modelled:.4g} s"
         f" ({modelled / run.seconds - 1.0:+.1%})"
-        for number, (run, modelled) in enumerate(
-            zip(runs, fit.modelled_s.tolist(), strict=True), start=1
-        )
+        for number, (run, modelled) in enumerate(pairs, start=1)
     ]
     if fit.is_exact:
         lines.append(

@@ -41,7 +41,7 @@ from fleetsim.units import A_OF, S_OF, V_OF, W_OF
 _NUM_BLOCKS = 10
 _MOST_GAP_FRACTION = 0.1
 _MOST_STEPS = 3.0
-_Window = tuple[float, float]
+Window = tuple[float, float]
 _QUANTITIES: Final[Mapping[str, tuple[str, Mapping[str, float]]]] = {
     "time": ("--time", S_OF),
     "power": ("--power-column", W_OF),
@@ -68,7 +68,7 @@ class PowerLog:
     is_counter: bool = False
     """True for power between two counts of energy: a long step is exact but at a window's ends."""
 
-    def mean_w(self, windows: Sequence[_Window]) -> MeanPower:
+    def mean_w(self, windows: Sequence[Window]) -> MeanPower:
         """Return the mean power over windows of seconds after the first row."""
         nums, num_zero = [], 0
         for begin, end in windows:
@@ -312,11 +312,10 @@ def _values(table: CsvTable, quantity: str, choice: ColumnChoice) -> FloatArray:
     num_below, num_above = int(np.count_nonzero(below)), int(np.count_nonzero(above))
     hint = "correct it, leave it empty, or cut the log to where the device was not charged"
     if num_below <= num_above:
-        message = f"is below 0, and {num_above} values of the column are above; {hint}"
-        refuse(table, choice, below, message, is_mark=True)
+        wrong, message = below, f"is below 0, and {num_above} values of the column are above"
     else:
-        message = f"is above 0, and {num_below} values of the column are below; {hint}"
-        refuse(table, choice, above, message, is_mark=True)
+        wrong, message = above, f"is above 0, and {num_below} values of the column are below"
+    refuse(table, choice, wrong, f"{message}; {hint}", is_mark=True)
     return written * factor
 
 

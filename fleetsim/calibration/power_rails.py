@@ -82,11 +82,8 @@ def _steps(
     path: Path, name: str, pairs: list[tuple[float, float]]
 ) -> tuple[FloatArray, FloatArray]:
     """Return moments and energies of a rail, ascending; of one moment the highest count."""
-    by_time: dict[float, float] = {}
-    for time_s, joule in pairs:
-        by_time[time_s] = max(joule, by_time.get(time_s, joule))
-    moments = sorted(by_time)
-    at_s, energy_j = np.array(moments), np.array([by_time[t] for t in moments])
+    by_time = dict(sorted(pairs))
+    at_s, energy_j = np.array(list(by_time)), np.array(list(by_time.values()))
     if at_s.size < 2:
         raise DataError(f"{path}: rail {quoted(name)} has fewer than two counts; leave it out")
     if (np.diff(energy_j) < 0.0).any():

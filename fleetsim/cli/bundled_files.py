@@ -9,6 +9,7 @@ import typer
 from fleetsim import bundled
 from fleetsim.cli.terminal import note, output
 from fleetsim.errors import ScenarioError
+from fleetsim.host import paths
 from fleetsim.quoting import quoted
 
 FILE_KINDS: dict[str, bundled.Kind] = {
@@ -59,8 +60,6 @@ def copy(
     force: bool = False,
 ) -> None:
     """Copy a bundled file, to change it; of a trace, its folder."""
-    from fleetsim.host import paths
-
     words, kind = kind, file_kind(kind) or ""
     if not kind:
         kinds = ", ".join(map(repr, FILE_KINDS))

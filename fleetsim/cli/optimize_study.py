@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
-import sys
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,7 +11,7 @@ import typer
 
 from fleetsim import bundled
 from fleetsim.cli.scenario_options import changes
-from fleetsim.cli.terminal import console, ended, say, tell
+from fleetsim.cli.terminal import command_line, console, ended, say, tell
 
 if TYPE_CHECKING:
     from fleetsim.studies.search.trials import Trial
@@ -63,8 +61,8 @@ def optimize(
     try:
         made = searching.make_trials(loaded, folder, measure, show)
     except KeyboardInterrupt as interrupt:
-        again = shlex.join(["fleetsim", *sys.argv[1:]])
-        raise ended(interrupt, f": complete runs are kept; go on with: {again}") from interrupt
+        message = f": complete runs are kept; go on with: {command_line()}"
+        raise ended(interrupt, message) from interrupt
     finally:
         backend.end()
     best = best_of(made, loaded.settings.objective)

@@ -9,7 +9,7 @@ from fleetsim import bundled
 from fleetsim.cli.terminal import console, output, tell
 from fleetsim.errors import DataError
 from fleetsim.quoting import quoted
-from fleetsim.schema.spelling import did_you_mean
+from fleetsim.schema.spelling import did_you_mean, folded
 
 _HEADING = re.compile(r"(#{1,4}) (.+)")
 _MOST_OTHERS = 12
@@ -33,9 +33,9 @@ class Section:
 
     def score(self, words: list[str]) -> float:
         """Return how well words fit, 0 unless each of them occurs."""
-        heading, page, text = map(_folded, (self.heading, self.page, self.text))
+        heading, page, text = map(folded, (self.heading, self.page, self.text))
         scores = []
-        for word in map(_folded, words):
+        for word in map(folded, words):
             count = text.count(word)
             in_text = _TEXT * count / (count + len(text) / _USUAL_LENGTH) if count else 0.0
             scores.append(_TITLE * (word in heading) + _NAME * (word in page) + in_text)
@@ -76,11 +76,6 @@ def docs(words: list[str] | None = None, *, web: bool = False) -> None:
         tell("Also:", *(f"  {section.page}: {section.heading}" for section in others))
     if left := len(ranked) - 1 - len(others):
         tell(f"  and {left} more sections")
-
-
-def _folded(text: str) -> str:
-    """Return a text in which keys and words are spelled alike: over_commit and over-commit."""
-    return text.lower().replace("_", "-")
 
 
 def _sections(page: str, path: Path) -> Iterator[Section]:

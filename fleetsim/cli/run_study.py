@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from collections import Counter
 from itertools import chain, product
 from pathlib import Path
@@ -12,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fleetsim import bundled
+from fleetsim.cli import terminal
 from fleetsim.cli.scenario_options import FigureFormat, changes
 from fleetsim.cli.terminal import display, ended, note, output, output_json, say, tell, wide
 from fleetsim.errors import FaultsError
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
     from fleetsim.studies.result import StudyResult
     from fleetsim.studies.run_store import RunStore
     from fleetsim.studies.study import Study
-
-_FAILED = 1
 
 StudyName = Annotated[str, lambda: bundled.names("studies")]
 
@@ -74,13 +71,13 @@ def run(
                 timeout_s=timeout_s,
             )
     except KeyboardInterrupt as interrupt:
-        again = shlex.join(["fleetsim", *sys.argv[1:]])
-        raise ended(interrupt, f": complete runs are kept; go on with: {again}") from interrupt
+        message = f": complete runs are kept; go on with: {terminal.command_line()}"
+        raise ended(interrupt, message) from interrupt
     _report(StudyResult(loaded, home), verbose=verbose, as_json=as_json, quiet=quiet)
     if done.failures:
         num = f"{len(done.failures)} of {len(loaded.runs)}"
         say(f"error: {num} runs failed; the page says why")
-        raise typer.Exit(_FAILED)
+        raise typer.Exit(1)
 
 
 def status(

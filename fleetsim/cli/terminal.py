@@ -3,6 +3,8 @@
 import contextlib
 import json
 import math
+import shlex
+import sys
 from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
@@ -75,6 +77,11 @@ def note(line: str, *, quiet: bool = False) -> None:
 def display(*, as_json: bool, quiet: bool) -> PlainConsole | None:
     """Return the console for progress: stderr where stdout is JSON, none for a quiet command."""
     return None if quiet else errors if as_json else console
+
+
+def command_line() -> str:
+    """Return the command that was given, as a shell reads it."""
+    return shlex.join(["fleetsim", *sys.argv[1:]])
 
 
 def ended(interrupt: KeyboardInterrupt, message: str) -> typer.Exit:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import typer
 
 from fleetsim.cli.scenario_options import changes
-from fleetsim.cli.terminal import console, say, tell
+from fleetsim.cli.terminal import command_line, console, say, tell
 from fleetsim.host import paths
 
 if TYPE_CHECKING:
@@ -143,7 +141,7 @@ def _over_episodes(
             episodes=episodes,
             first_seed=first_seed,
             out=out,
-            command=_command(),
+            command=command_line(),
             workers=workers,
             on_progress=lambda number, progress: update(number - 1, progress_text(progress)),
             on_episode=report,
@@ -188,13 +186,9 @@ def _from_records(
             num_clients=next(iter(loaded.cells.values())).fleet.size,
             seed=seed,
             out=out,
-            command=_command(),
+            command=command_line(),
             on_progress=lambda fleet, done, planned: update(
                 fleet - 1 + done / planned, f"epoch {done} of at most {planned}"
             ),
             on_fleet=report,
         )
-
-
-def _command() -> str:
-    return shlex.join(["fleetsim", *sys.argv[1:]])

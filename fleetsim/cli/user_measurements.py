@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Literal
 
 from fleetsim.cli.terminal import note, output
+from fleetsim.errors import ScenarioError
 from fleetsim.host import paths
 
 
@@ -84,7 +85,6 @@ def calibrate(
     from fleetsim.calibration.device_calibration import PowerRequest
     from fleetsim.calibration.device_calibration import calibrate as write
     from fleetsim.calibration.power_log import PowerColumns
-    from fleetsim.errors import ScenarioError
     from fleetsim.fleet.traces.table_rows import layout_of
 
     log_options = (idle, train, time, power_column, current, voltage, rail)
@@ -108,14 +108,11 @@ def calibrate(
     lines = write(dest, like=like, title=title, runs=runs, power=request, layout=layout)
     output("\n".join([*lines, str(dest)]))
     path = str(dest) if dest.is_absolute() else f"./{dest}"
-    note(
-        f"use it with: fleetsim run quickstart --set {shlex.quote(f'fleet.devices={{{path}: 1}}')}"
-    )
+    devices = shlex.quote(f"fleet.devices={{{path}: 1}}")
+    note(f"use it with: fleetsim run quickstart --set {devices}")
 
 
 def _window(option: str, text: str) -> tuple[float, float]:
-    from fleetsim.errors import ScenarioError
-
     begin, _, end = text.partition(":")
     try:
         return float(begin), float(end)

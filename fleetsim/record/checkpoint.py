@@ -217,12 +217,6 @@ def _read_clients(folder: Path, segment: ClientSegment) -> ClientRows:
     return rows
 
 
-def read_rows(folder: Path, latest: Latest | None, name: RowTable) -> pa.Table:
-    """Return all rows of a table that the checkpoint holds."""
-    segments = latest.segments(name) if latest else ()
-    return tables.concat(name, row_parts(folder, name, segments))
-
-
 def row_parts(
     folder: Path,
     name: RowTable,
@@ -231,17 +225,14 @@ def row_parts(
 ) -> Iterator[pa.Table]:
     """Yield the rows of segments, some at a time, or only these columns of them."""
     for segment in segments:
-        path, num_rows = folder / segment.file, 0
-        _check(path, segment, atomic_files.sha256(path, hint=_hint(folder)))
-        with atomic_files.opened(path, hint=_hint(folder)) as file:
-            for part in tables.parts_in(
-                file, name, source=str(path), hint=_hint(folder), columns=columns
-            ):
+        path, num_rows, hint = folder / segment.file, 0, _hint(folder)
+        _check(path, segment, atomic_files.sha256(path, hint=hint))
+        with atomic_files.opened(path, hint=hint) as file:
+            for part in tables.parts_in(file, name, source=str(path), hint=hint, columns=columns):
                 num_rows += part.num_rows
                 yield part
         if num_rows != segment.num_rows:
-            message = f"holds {num_rows} rows and not {segment.num_rows}"
-            raise DataError(f"{path}: {message}; {_hint(folder)}")
+            raise DataError(f"{path}: holds {num_rows} rows and not {segment.num_rows}; {hint}")
 
 
 def _contradiction(latest: Latest) -> str | None:
@@ -309,13 +300,6 @@ def _write(folder: Path, file: str, data: bytes) -> dict[str, str]:
     return {"file": file, "sha256": hashlib.sha256(data).hexdigest()}
 
 
-def _read(folder: Path, saved: SavedFile) -> bytes:
-    path = folder / saved.file
-    data = atomic_files.read(path, hint=_hint(folder))
-    _check(path, saved, hashlib.sha256(data).hexdigest())
-    return data
-
-
 def _check(path: Path, saved: SavedFile, sha256: str) -> None:
     """Check the hash of a file."""
     if sha256 != saved.sha256:
@@ -327,7 +311,9 @@ def _check(path: Path, saved: SavedFile, sha256: str) -> None:
 
 def _read_npz(folder: Path, saved: SavedFile) -> State:
     """Return the arrays of a file that `_npz` wrote, which takes no more memory than its bytes."""
-    data, path = _read(folder, saved), folder / saved.file
+    path = folder / saved.file
+    data = atomic_files.read(path, hint=_hint(folder))
+    _check(path, saved, hashlib.sha256(data).hexdigest())
     try:
         return _arrays(data)
     except _NPZ_FAULTS as cause:

@@ -59,9 +59,8 @@ class Failure(Settings):
     @classmethod
     def of(cls, kind: str, **values: Any) -> Failure:
         """Return a failure with the texts of its kind, whose gaps the values fill."""
-        return cls(
-            kind=kind, **{key: text.format(**values) for key, text in _texts()[kind].items()}
-        )
+        texts = {key: text.format(**values) for key, text in _texts()[kind].items()}
+        return cls(kind=kind, **texts)
 
 
 class Baseline(Settings):

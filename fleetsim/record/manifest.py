@@ -252,20 +252,19 @@ class Manifest(Settings):
     def identity(self) -> RunIdentity:
         """Identity that tells the files of this run from those of another."""
         weights = self.selector_weights
+        parts = {
+            "plugins": [part.model_dump() for part in self.plugins if part.affects_results],
+            "flower": None if self.flower is None else self.flower.model_dump(),
+            "data": self.data_sha256,
+            "weights": None if weights is None else weights.sha256,
+            "inputs": self.input_sha256,
+            "key": self.run_key,
+        }
         return RunIdentity(
             scenario_hash=self.scenario_hash,
             seed=self.seed,
             trainer=self.trainer,
-            parts_sha256=content_sha256(
-                {
-                    "plugins": [part.model_dump() for part in self.plugins if part.affects_results],
-                    "flower": None if self.flower is None else self.flower.model_dump(),
-                    "data": self.data_sha256,
-                    "weights": None if weights is None else weights.sha256,
-                    "inputs": self.input_sha256,
-                    "key": self.run_key,
-                }
-            ),
+            parts_sha256=content_sha256(parts),
             platforms=tuple(platform.id for platform in self.platforms),
         )
 

@@ -68,6 +68,7 @@ class RunRecorder:
         self, folder: Path, *, run: RunIdentity, every_rounds: int, latest: Latest | None
     ) -> None:
         self._folder = folder
+        self._checkpoint_folder = folder / FOLDER
         self._run = run
         self._every_rounds = every_rounds
         self._latest = latest
@@ -130,11 +131,8 @@ class RunRecorder:
 
         The last finished round becomes a checkpoint; tables have the rows of the unfinished one.
         """
-        finished = self._finished
-        is_saved = self._latest is not None and (
-            finished is None or finished.num_rounds <= self._latest.num_rounds
-        )
-        if finished is not None and not is_saved:
+        finished, latest = self._finished, self._latest
+        if finished is not None and (latest is None or finished.num_rounds > latest.num_rounds):
             self._save(finished)
         self._write_tables({name: self._parts(name) for name in ROW_TABLES})
 
@@ -143,11 +141,8 @@ class RunRecorder:
 
         `clients` are all clients, some at a time.
         """
-        final: dict[tables.TableName, tables.Parts] = {
-            name: self._parts(name) for name in ROW_TABLES
-        }
-        final["clients"] = tables.client_parts(clients)
-        digest = self._write_tables(final)
+        rows = {name: self._parts(name) for name in ROW_TABLES}
+        digest = self._write_tables({**rows, "clients": tables.client_parts(clients)})
         self._sweep()
         return digest
 
@@ -162,10 +157,6 @@ class RunRecorder:
             tables.write(files[name], parts)
         of_all, self.table_digests = digests.file_digests(files)
         return of_all
-
-    @property
-    def _checkpoint_folder(self) -> Path:
-        return self._folder / FOLDER
 
     def _num_saved(self, name: RowTable) -> int:
         return self._latest.num_rows(name) if self._latest else 0

@@ -136,8 +136,8 @@ def rows(folder: Path, manifest: Manifest, name: checkpoint.RowTable) -> pd.Data
         raise DataError(
             f"{folder}: the run is {status} and nothing is saved yet; go on with --resume"
         )
-    of_run = checkpoint.read_rows(saved, latest, name)
-    return tables.to_frame(tables.without_unused(name, of_run))
+    of_run = tables.concat(name, checkpoint.row_parts(saved, name, latest.segments(name)))
+    return tables.to_frame(of_run.drop_columns(tables.unused(name, [of_run])))
 
 
 def clients(folder: Path, manifest: Manifest) -> pd.DataFrame:

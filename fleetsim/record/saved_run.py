@@ -354,10 +354,8 @@ class Run:
         return drawn
 
     def __repr__(self) -> str:
-        manifest = self.manifest
-        return (
-            f"<Run {manifest.name} in {self.folder}: {manifest.status}, {manifest.rounds} rounds>"
-        )
+        state = f"{self.manifest.status}, {self.manifest.rounds} rounds"
+        return f"<Run {self.manifest.name} in {self.folder}: {state}>"
 
     def _repr_html_(self) -> str:
         """Return the summary that a notebook shows."""

@@ -145,11 +145,6 @@ def unused(name: TableName, parts: Parts) -> list[str]:
     return [column for column, num in num_values.items() if not num]
 
 
-def without_unused(name: TableName, table: pa.Table) -> pa.Table:
-    """Return the table without optional columns that hold only null."""
-    return table.drop_columns(unused(name, [table]))
-
-
 def to_frame(table: pa.Table) -> pd.DataFrame:
     """Return the table for pandas; null becomes NaN."""
     frame: pd.DataFrame = table.to_pandas()
@@ -157,8 +152,7 @@ def to_frame(table: pa.Table) -> pd.DataFrame:
 
 
 def _table(name: TableName, columns: Mapping[str, Any]) -> pa.Table:
-    missing = OPTIONAL[name].difference(columns)
-    schema = pa.schema(field for field in SCHEMAS[name] if field.name not in missing)
+    schema = _expected(columns, name)
     return pa.table([_array(name, field, columns[field.name]) for field in schema], schema=schema)
 
 
@@ -278,7 +272,7 @@ def parts_in(
     limit = max(_LEAST_LIMIT_BYTE, limit_byte(num_byte))
     with _one_line(source, hint):
         opened = pq.ParquetFile(file)
-        schema = _expected(opened.schema_arrow, name)
+        schema = _expected(opened.schema_arrow.names, name)
         if fault := _schema_fault(opened.schema_arrow, schema):
             raise DataError(f"{source}: {fault}; {hint}")
         # Equal values take no space in the file, so a few bytes may announce any number of rows.
@@ -346,9 +340,9 @@ def _checked(table: pa.Table, schema: pa.Schema, source: str, hint: str) -> pa.T
     return table.select(schema.names).replace_schema_metadata(None).cast(schema)
 
 
-def _expected(schema: pa.Schema, name: TableName) -> pa.Schema:
+def _expected(columns: Iterable[str], name: TableName) -> pa.Schema:
     """Return the columns that a table must have, given the optional ones that it has."""
-    missing = OPTIONAL[name] - set(schema.names)
+    missing = OPTIONAL[name].difference(columns)
     return pa.schema([field for field in SCHEMAS[name] if field.name not in missing])
 
 
@@ -376,13 +370,10 @@ def _null_fault(table: pa.Table, schema: pa.Schema) -> str | None:
 def _word_fault(table: pa.Table) -> str | None:
     """Return the first word of a foreign table that no run writes, or that cannot be shown."""
     for column, words in _WORDS.items():
+        name = f"column {quoted(column)}"
         for word in pc.unique(table[column]).to_pylist() if column in table.schema.names else ():
             if words and word not in words:
-                return (
-                    f"column {quoted(column)} holds {quoted(word)}, not one of {', '.join(words)}"
-                )
+                return f"{name} holds {quoted(word)}, not one of {', '.join(words)}"
             if len(word) > MAX_NAME or not word.isprintable():
-                return (
-                    f"column {quoted(column)} holds the name {quoted(word)}, which cannot be shown"
-                )
+                return f"{name} holds the name {quoted(word)}, which cannot be shown"
     return None

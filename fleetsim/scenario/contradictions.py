@@ -110,9 +110,8 @@ def _of_eligibility(scenario: Scenario) -> Iterator[Fault]:
             " begin"
         )
         yield ("server", "eligibility", "min_battery_fraction"), message
-    if isinstance(fleet.memory, UncheckedSettings) and least_values(
-        eligibility, "min_free_ram_gib"
-    ):
+    asks_memory = least_values(eligibility, "min_free_ram_gib")
+    if asks_memory and isinstance(fleet.memory, UncheckedSettings):
         message = "asks for min_free_ram_gib, which is unknown; set fleet.memory.kind = 'share'"
         yield ("server", "eligibility"), message
 

@@ -148,11 +148,6 @@ class ScenarioFacts:
         """True if any device of the fleet is not wired."""
         return any(profile.wired_bit_per_s is None for profile in self._profiles)
 
-    @property
-    def has_distances(self) -> bool:
-        """True if the channel places clients at distances."""
-        return self.fleet.channel.has_distances
-
     @cached_property
     def device_kinds(self) -> frozenset[str]:
         """Kinds of device in the fleet: phone, board, vm."""

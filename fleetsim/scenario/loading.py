@@ -96,12 +96,10 @@ def from_document(document: Document, plugins: Sequence[Plugin]) -> Scenario:
     files = HardwareFiles(document.folder)
     problems = contradictions(scenario)
     problems += named_files.missing(scenario.fleet, files)
-    problems += named_files.unusable_folder(
-        getattr(scenario.task.dataset, "folder", None), document.folder
-    )
+    dataset = scenario.task.dataset
+    problems += named_files.unusable_folder(getattr(dataset, "folder", None), document.folder)
     problems += [] if problems else without_wifi(scenario, files)
     problems += named_files.missing_weights(scenario.server.selector, document.folder)
-    dataset = scenario.task.dataset
     if isinstance(dataset, FolderSettings) and not problems:
         home = named_files.user_folder(dataset.folder, document.folder)
         problems += too_few_samples(scenario, user_folder=home)

@@ -69,12 +69,8 @@ def missing(fleet: FleetSettings, files: HardwareFiles) -> list[Fault]:
             result += [(("fleet", "channel", of_key), fault) for fault in faults[:1]]
     heats = any(skin_of(profile) is not None for profile in profiles.values())
     # In a fleet of boards the default has no effect, and a resolved scenario names it.
-    if (
-        fleet.thermal.kind == "skin"
-        and fleet.thermal != SkinSettings()
-        and not result
-        and not heats
-    ):
+    is_set = fleet.thermal.kind == "skin" and fleet.thermal != SkinSettings()
+    if is_set and not result and not heats:
         message = "heats no client: no device is a phone or has a thermal section; leave it out"
         result.append((("fleet", "thermal"), message))
     network = channel.trace if channel.kind == "trace" else None

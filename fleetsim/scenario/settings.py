@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import getitem
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, PrivateAttr
@@ -191,12 +193,8 @@ class Scenario(Settings):
     @property
     def world_hash(self) -> str:
         """SHA-256 of what compared runs must share, `WORLD`."""
-        world: dict[str, Any] = {}
-        for path in WORLD:
-            part: Any = self.data()
-            for key in path:
-                part = part[key]
-            world[strict_yaml.spelled(path)] = part
+        data: Any = self.data()
+        world = {strict_yaml.spelled(path): reduce(getitem, path, data) for path in WORLD}
         return overrides.content_hash(world | self._sources(WORLD))
 
     def _sources(self, parts: Sequence[KeyPath]) -> dict[str, Any]:

@@ -104,7 +104,7 @@ WIRELESS = ActsIf(
     lambda _, facts: facts.has_wireless, "every device of the fleet is wired", "add a wireless one"
 )
 NO_DISTANCES = ActsIf(
-    lambda _, facts: not facts.has_distances,
+    lambda _, facts: not facts.fleet.channel.has_distances,
     "fleet.channel places the clients already",
     "choose a channel without distances, such as constant",
 )

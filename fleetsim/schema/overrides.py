@@ -203,10 +203,8 @@ def _steps(key: str, name: str) -> list[str | int]:
     steps: list[str | int] = []
     position = 0
     while match := _STEP.match(key, position):
-        index = match["index"]
-        steps.append(
-            int(index) if index else match["bare"] or match["quoted"] or match["bracketed"]
-        )
+        text = match["bare"] or match["quoted"] or match["bracketed"]
+        steps.append(text or int(match["index"]))
         position = match.end()
     if not steps or position != len(key):
         raise ScenarioError(

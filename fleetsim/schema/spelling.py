@@ -25,15 +25,15 @@ def nearest(word: str, candidates: Iterable[str]) -> str | None:
     """
     if len(word) > MAX_VALUE:
         return None
-    folded, names = _folded(word), {name: _folded(name) for name in sorted(candidates)}
-    share_of = {name: SequenceMatcher(None, folded, names[name]).ratio() for name in names}
+    plain, names = folded(word), {name: folded(name) for name in sorted(candidates)}
+    share_of = {name: SequenceMatcher(None, plain, names[name]).ratio() for name in names}
     best = max(share_of, key=share_of.__getitem__, default=None)
     if best is not None and share_of[best] >= _LEAST_SHARE:
         return best
     parts = [
         name
         for name, other in names.items()
-        if min(len(folded), len(other)) >= _LEAST_PART and (folded in other or other in folded)
+        if min(len(plain), len(other)) >= _LEAST_PART and (plain in other or other in plain)
     ]
     return min(parts, key=len, default=None)
 
@@ -44,5 +44,6 @@ def did_you_mean(word: str, candidates: Iterable[str]) -> str:
     return f"; did you mean {quoted(close)}?" if close is not None else ""
 
 
-def _folded(word: str) -> str:
+def folded(word: str) -> str:
+    """Return a text in which keys and words are spelled alike: over_commit and over-commit."""
     return word.lower().replace("_", "-")

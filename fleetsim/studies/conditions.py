@@ -27,7 +27,7 @@ class StudyCondition:
 def conditions_of(settings: StudySettings, document: Document) -> Iterator[StudyCondition]:
     """Yield every combination of levels, the last key varying fastest."""
     short = {key: key.rpartition(".")[2] for key in settings.vary}
-    is_unique = len(set(short.values())) == len(short)
+    names = short if len(set(short.values())) == len(short) else {key: key for key in short}
     levels = [list(_levels(key, document)) for key in settings.vary]
     for key, of_key in zip(settings.vary, levels, strict=True):
         if key in (*Cell._fields, *RunRow._fields):
@@ -42,9 +42,7 @@ def conditions_of(settings: StudySettings, document: Document) -> Iterator[Study
     for combination in itertools.product(*levels):
         chosen = dict(zip(settings.vary, (label for label, _ in combination), strict=True))
         yield StudyCondition(
-            label=", ".join(
-                f"{short[key] if is_unique else key}={label}" for key, label in chosen.items()
-            ),
+            label=", ".join(f"{names[key]}={label}" for key, label in chosen.items()),
             levels=chosen,
             overrides=tuple(override for _, of_level in combination for override in of_level),
         )

@@ -253,8 +253,7 @@ def watch_from_python(*, is_forced: bool, is_shown: bool) -> Iterator[Watcher]:
             yield display
         finally:
             display.close()
-    elif is_shown and (is_forced or console.is_terminal):
-        with watch(console) as watcher:
-            yield watcher
     else:
-        yield Lines(lambda line: None)
+        is_live = is_shown and (is_forced or console.is_terminal)
+        with watch(console if is_live else None) as watcher:
+            yield watcher

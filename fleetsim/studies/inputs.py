@@ -27,11 +27,6 @@ class Input:
     travel."""
 
 
-def digests(data: dict[str, Any]) -> dict[str, str]:
-    """Return the SHA-256 of the user's own files and folders in a resolved scenario, by path."""
-    return {str(path): digest(path) for path, _ in user_paths(data)}
-
-
 def inputs(data: dict[str, Any]) -> tuple[Input, ...]:
     """Return the user's own files and folders in a resolved scenario."""
     return tuple(

@@ -7,8 +7,8 @@ from fleetsim.errors import DataError
 from fleetsim.quoting import quoted
 from fleetsim.record.manifest import MANIFEST, Manifest
 from fleetsim.scenario import Scenario
+from fleetsim.scenario.named_files import digest, user_paths
 from fleetsim.schema import overrides
-from fleetsim.studies.inputs import digests
 
 _SHOWN_DIGITS = 8
 
@@ -34,11 +34,8 @@ class PlannedRun:
 def require_planned(folder: Path, manifest: Manifest, planned: PlannedRun) -> None:
     """Check that a manifest is that of a planned run, whatever its folder is called."""
     key, scenario = manifest.run_key, planned.scenario
-    if (key, manifest.seed, manifest.scenario_hash) == (
-        planned.key,
-        scenario.seed,
-        scenario.content_hash,
-    ):
+    wanted = (planned.key, scenario.seed, scenario.content_hash)
+    if (key, manifest.seed, manifest.scenario_hash) == wanted:
         return
     message = (
         "does not say which run of a study it is: `fleetsim run` or an older fleetsim made it"
@@ -62,11 +59,10 @@ def run_key(scenario: Scenario, *, train: bool) -> str:
         for plugin in scenario.plugins
         if plugin.kind.key_path is not None
     )
-    return overrides.content_hash(
-        {
-            "scenario": {key: data[key] for key in data if key not in ("name", "checkpoint")},
-            "train": train,
-            "plugin": own or None,
-            "files": digests(data),
-        }
-    )
+    what = {
+        "scenario": {key: data[key] for key in data if key not in ("name", "checkpoint")},
+        "train": train,
+        "plugin": own or None,
+        "files": {str(path): digest(path) for path, _ in user_paths(data)},
+    }
+    return overrides.content_hash(what)

@@ -101,7 +101,7 @@ class StudyResult:
         In a sweep, a study of one arm, the levels are compared: they stand in the column `arm`.
         """
         doubtful = self.study.doubtful_conditions
-        if self._is_sweep:
+        if self.study.settings.is_sweep:
             doubtful = frozenset([""] if doubtful else [])
         return evidence.verdicts(
             self._compared(self.costs),
@@ -121,21 +121,17 @@ class StudyResult:
         return evidence.differences(self._compared(self.accuracies), self._arms, baseline)
 
     @property
-    def _is_sweep(self) -> bool:
-        return self.study.settings.is_sweep
-
-    @property
     def _arms(self) -> tuple[str, ...]:
         """Arms, or the levels of a sweep, that are compared."""
-        return self.study.levels if self._is_sweep else self.study.arms
+        return self.study.levels if self.study.settings.is_sweep else self.study.arms
 
     @property
     def _baseline(self) -> str | None:
         study = self.study
-        return study.baseline_level if self._is_sweep else study.settings.baseline_arm
+        return study.baseline_level if study.settings.is_sweep else study.settings.baseline_arm
 
     def _compared(self, frame: pd.DataFrame) -> pd.DataFrame:
-        return evidence.by_level(frame) if self._is_sweep else frame
+        return evidence.by_level(frame) if self.study.settings.is_sweep else frame
 
     def sentences(self) -> list[str]:
         """Return all verdicts as sentences, below the conditions."""
@@ -155,8 +151,7 @@ class StudyResult:
 
     def answers(self) -> list[str]:
         """Return the verdicts on the primary outcome in one sentence for each condition."""
-        tables, header = self._page()
-        return findings.answers(tables, header)
+        return findings.answers(*self._page())
 
     def terminal_tables(self) -> Iterator[tuple[str, Table]]:
         """Yield a heading and a table of verdicts for each condition and target."""
@@ -251,10 +246,9 @@ class StudyResult:
                 key: tuple(dict.fromkeys(condition.levels[key] for condition in study.conditions))
                 for key in settings.vary
             },
-            conditions=("",) if self._is_sweep else study.levels,
+            conditions=("",) if settings.is_sweep else study.levels,
             primary=self._primary,
-            margin=settings.equivalence_margin,
-            sweep_arm=study.arms[0] if self._is_sweep else None,
+            sweep_arm=study.arms[0] if settings.is_sweep else None,
             notes=tuple(self._notes()),
             setup=setup_block(study, RunStore(self.home)),
         )

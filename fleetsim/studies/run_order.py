@@ -48,14 +48,13 @@ class RunOrder:
 def order_of(planned: PlannedRun, *, travels: bool, results_cache: Path | None = None) -> RunOrder:
     """Return the order of a run; with the user's own files if it travels to another machine."""
     scenario = planned.scenario
+    names = [f"{plugin.kind.name}={plugin.name}" for plugin in scenario.plugins]
     return RunOrder(
         key=planned.key,
         name=planned.name,
         scenario=scenario.to_yaml(),
         train=planned.train,
-        plugins=tuple(
-            source_of(f"{plugin.kind.name}={plugin.name}") for plugin in scenario.plugins
-        ),
+        plugins=tuple(map(source_of, names)),
         inputs=inputs(scenario.data()) if travels else (),
         results_cache=None if travels or results_cache is None else str(results_cache),
     )

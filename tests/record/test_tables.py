@@ -141,7 +141,7 @@ def test_parts_are_written_as_pyarrow_writes_the_whole_table_and_digested_as_tha
     whole = equal_rounds(num_rows).set_column(
         0, tables.SCHEMAS["rounds"].field(0), pa.array(np.arange(num_rows))
     )
-    whole = tables.without_unused("rounds", whole)
+    whole = whole.drop_columns(tables.unused("rounds", [whole]))
     words = [field.name for field in whole.schema if field.type == pa.string()]
     packed = {"compression": "zstd", "compression_level": 3, "use_dictionary": words}
     pq.write_table(
@@ -191,7 +191,8 @@ def test_columns_with_nothing_in_them_are_left_out_and_not_missed(tmp_path):
     live = tables.from_rows("rounds", [round_row(1), round_row(2)._replace(num_off=0)])
 
     def kept(name: str, table: pa.Table) -> pa.Table:
-        tables.write(tmp_path / name, [tables.without_unused("rounds", table)])
+        table = table.drop_columns(tables.unused("rounds", [table]))
+        tables.write(tmp_path / name, [table])
         return tables.read(tmp_path / name, "rounds", hint=HINT)
 
     assert not tables.OPTIONAL["rounds"] & set(kept("plain.parquet", plain).schema.names)

@@ -94,22 +94,19 @@ def ledger(rounds: pd.DataFrame, tasks: pd.DataFrame) -> pd.DataFrame:
     energy_outcome and component.
     """
     known = with_energy_outcomes(rounds, tasks)
-    spent = known.groupby(
-        ["client", "device", "purpose", "energy_outcome"], as_index=False, sort=False
-    )
+    keys = ["client", "device", "purpose", "energy_outcome"]
+    spent = known.groupby(keys, as_index=False, sort=False)
     components = components_in(known)
     sums = spent[list(components.values())].sum()
     names = {column: name for name, column in components.items()}
     tidy = sums.rename(columns=names).melt(
-        id_vars=["client", "device", "purpose", "energy_outcome"],
+        id_vars=keys,
         value_vars=list(components),
         var_name="component",
         value_name="energy_j",
     )
     tidy = tidy[tidy["energy_j"] != 0.0]
-    ranks = [
-        tidy[key].map(_RANKS[key]).to_numpy() for key in ("component", "energy_outcome", "purpose")
-    ]
+    ranks = [tidy[key].map(_RANKS[key]).to_numpy() for key in reversed(tuple(_RANKS))]
     order = np.lexsort((*ranks, tidy["client"].to_numpy()))
     return tidy.iloc[order].reset_index(drop=True)[list(COLUMNS)]
 

@@ -5,8 +5,6 @@ of all joules the share of clients with the lowest energy spent. Gini's index is
 between it and the diagonal of equal shares: 0 if all spent the same, near 1 if one spent all.
 """
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -48,9 +46,8 @@ def energy_by_client(
     entries: pd.DataFrame, clients: pd.DataFrame, *, is_whole_fleet: bool = True
 ) -> Figure:
     """Draw the Lorenz curve of joules, and the clients that spent most by energy outcome."""
-    energy_j = (
-        entries.groupby("client")["energy_j"].sum().reindex(clients["client"], fill_value=0.0)
-    )
+    spent_j = entries.groupby("client")["energy_j"].sum()
+    energy_j = spent_j.reindex(clients["client"], fill_value=0.0)
     total_j = float(energy_j.sum())
     if not total_j:
         return style.empty_figure("Energy by client", "no energy was spent")
@@ -87,13 +84,9 @@ def _curve(axes: Axes, energy_j: FloatArray, who: str) -> None:
     points = np.unique(np.linspace(0, size, min(size + 1, _MAX_POINTS)).round().astype(np.int64))
     axes.plot(points / size, shares[points], color=style.BLUE)
     axes.plot([0.0, 1.0], [0.0, 1.0], **style.DASHED)
-    turned: dict[str, Any] = {
-        "rotation": 45,
-        "rotation_mode": "anchor",
-        "ha": "center",
-        "va": "bottom",
-    }
-    axes.text(0.5, 0.53, "equal shares", **turned)
+    axes.text(
+        0.5, 0.53, "equal shares", rotation=45, rotation_mode="anchor", ha="center", va="bottom"
+    )
     axes.fill_between(points / size, shares[points], points / size, color=style.BLUE, alpha=0.12)
     axes.set(
         xlim=(0.0, 1.0),

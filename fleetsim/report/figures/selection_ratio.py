@@ -36,9 +36,8 @@ def ratios(
     has_kinds = shown.shape[1] > 1
     has_ratio = not has_kinds or bool(np.ptp(ratio))  # a flat line says no more than the title
     share = quantities.percent(float(ratio.mean()))
-    title = (
-        f"Selected share of the fleet: {share} {'on average' if has_ratio else 'in every round'}"
-    )
+    when = "on average" if has_ratio else "in every round"
+    title = f"Selected share of the fleet: {share} {when}"
     heights = [2] * has_ratio + [3] * has_kinds
     figure = style.new_figure(style.WIDTH_IN, 1.2 + 0.96 * sum(heights), title=title)
     panels = figure.subplots(len(heights), 1, sharex=True, height_ratios=heights, squeeze=False)

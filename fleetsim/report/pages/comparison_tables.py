@@ -205,13 +205,11 @@ def _reached(
     shown: Callable[[float], str] = digits,
 ) -> Table:
     """Return a row per run and a column per target; the smallest value is marked."""
-    values = pd.DataFrame(
-        {
-            at: {entry.label: measure(entry.run, at) for entry in comparison.entries}
-            for at in comparison.targets
-        },
-        dtype=np.float64,
-    )
+    reached = {
+        at: {entry.label: measure(entry.run, at) for entry in comparison.entries}
+        for at in comparison.targets
+    }
+    values = pd.DataFrame(reached, dtype=np.float64)
     has_best = len(values) > 1 and not comparison.world_differences
     best = np.argwhere((values == values.min()).to_numpy() & has_best).tolist()
     columns = ("run", *map(quantities.target, comparison.targets))

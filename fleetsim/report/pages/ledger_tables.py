@@ -66,15 +66,12 @@ def sources_table(prices: Prices) -> Table:
         "electricity (USD/kWh)": prices.usd_per_kwh,
         **{f"{device} (USD/h)": price for device, price in prices.usd_per_hour.items()},
     }
-    return Table(
-        ("price", "value", "source"),
-        [
-            (name, f"{price.value:g}", price.source + (" (inferred)" if price.inferred else ""))
-            for name, price in listed.items()
-            if price is not None
-        ],
-        is_text=True,
-    )
+    rows = [
+        (name, f"{price.value:g}", price.source + (" (inferred)" if price.inferred else ""))
+        for name, price in listed.items()
+        if price is not None
+    ]
+    return Table(("price", "value", "source"), rows, is_text=True)
 
 
 def runs_table(ledgers: Mapping[str, pd.DataFrame], key: str, names: Mapping[str, str]) -> Table:

@@ -84,18 +84,11 @@ def scores_table(runs: Mapping[str, Run], allowed: ScoreBudgets) -> Table:
     rows = []
     for label, run in runs.items():
         rounds = run.rounds
-        took_s, took_j = (
-            float(rounds[name].iloc[-1]) if len(rounds) else None
-            for name in ("finished_at_s", "energy_total_j")
-        )
-        rows.append(
-            (
-                label,
-                percent(None if took_s is None else took_s / allowed.time_s),
-                percent(None if took_j is None else took_j / allowed.energy_j),
-                digits(score(run, allowed)),
-            )
-        )
+        used = [
+            percent(float(rounds[name].iloc[-1]) / budget if len(rounds) else None)
+            for name, budget in zip(("finished_at_s", "energy_total_j"), allowed, strict=True)
+        ]
+        rows.append((label, *used, digits(score(run, allowed))))
     return Table(("run", "of the time budget", "of the energy budget", "score"), rows)
 
 

@@ -66,13 +66,11 @@ def regrets(runs: Mapping[str, Run]) -> Regrets | None:
 
 def table(regrets: Regrets) -> Table:
     """Return a row per run: slots, regret over them, and regret per slot."""
-    return Table(
-        ("run", "slots", "regret", "regret per slot"),
-        [
-            (label, f"{curve.size:,}", _signed(curve[-1]), _signed(curve[-1] / curve.size))
-            for label, curve in regrets.curves.items()
-        ],
-    )
+    rows = [
+        (label, f"{curve.size:,}", _signed(curve[-1]), _signed(curve[-1] / curve.size))
+        for label, curve in regrets.curves.items()
+    ]
+    return Table(("run", "slots", "regret", "regret per slot"), rows)
 
 
 @style.house_style()

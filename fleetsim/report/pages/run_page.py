@@ -55,13 +55,13 @@ def write_report(
     all_drawn = chain(*drawn.values(), run_figures.ledger_figures(run, entries))
     pictures = iter(run_figures.saved(all_drawn, folder, formats, dpi=dpi))
     sections = {heading: [*islice(pictures, len(each))] for heading, each in drawn.items()}
-    kinds, deadline_s = run.manifest.device_kinds, _setting(run, "server", "deadline_s")
+    kinds, deadline_s = run.manifest.device_kinds, run.scenario["server"].get("deadline_s")
     tables = {
         run_figures.SELECTION: [(measures.CAPTION, measures.table(run))],
         run_figures.DURATIONS: duration_tables(tasks, kinds, deadline_s),
     }
     bill = None if priced is None else bill_of(run, priced)
-    kind = _setting(run, "server", "selector", "kind") or NOTHING
+    kind = (run.scenario["server"].get("selector") or {}).get("kind") or NOTHING
     path = run.folder / REPORT
     markup.write_static(
         path,
@@ -165,23 +165,18 @@ def duration_tables(
             deadlines |= {at_s: f"{text(at_s, 's')} ({target(share)})"} if at_s else {}
     if deadline_s is not None:
         deadlines[deadline_s] = f"{text(deadline_s, 's')} (server.deadline_s)"
+    deadlines = dict(sorted(deadlines.items()))
     quantiles, shares = [], []
     for device, each in devices.items():
         within = (_within(each, share) for share in QUANTILES)
         quantiles.append((device, f"{each.num_tasks:,}", f"{each.num_censored:,}", *within))
-        longer = (
-            _bound(each, at_s) + percent(float(each.longer_than(at_s)))
-            for at_s in sorted(deadlines)
-        )
+        longer = (_bound(each, at_s) + percent(float(each.longer_than(at_s))) for at_s in deadlines)
         shares.append((device, *longer))
     columns = [f"{target(share)} within" for share in QUANTILES]
-    headings = [deadlines[at_s] for at_s in sorted(deadlines)]
+    cut_off = "Share of the tasks that a deadline cuts off: at quantiles of all, and the run's."
     return [
         (caption, Table(("device", "train tasks", "ended before", *columns), quantiles)),
-        (
-            "Share of the tasks that a deadline cuts off: at quantiles of all, and the run's.",
-            Table(("device", *headings), shares if deadlines else []),
-        ),
+        (cut_off, Table(("device", *deadlines.values()), shares if deadlines else [])),
     ]
 
 
@@ -203,14 +198,6 @@ def _usual_targets(rounds: pd.DataFrame) -> list[float]:
     return reached + [target for target in usual if reached and target > reached[-1]][:1]
 
 
-def _setting(run: Run, *keys: str) -> Any:
-    """Return a value of the resolved scenario; None if it has no such key."""
-    value: Any = run.scenario
-    for key in keys:
-        value = value.get(key) if isinstance(value, dict) else None
-    return value
-
-
 def _notes(run: Run) -> Iterator[str]:
     """Yield notes on batteries, and on the models behind the numbers."""
     paid = summary.batteries_paid(run)
@@ -219,7 +206,7 @@ def _notes(run: Run) -> Iterator[str]:
     cool = run.manifest.not_slowed_by_heat
     if not cool:
         return
-    if _setting(run, "fleet", "thermal", "kind") == "none":
+    if (run.scenario["fleet"].get("thermal") or {}).get("kind") == "none":
         why = "fleet.thermal.kind is none, so computations of minutes are too fast"
     else:
         why = "no thermal model of them is known"

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from fleetsim.quoting import cut
 from fleetsim.record.saved_run import Run
 from fleetsim.scenario import WORLD
 from fleetsim.schema.strict_yaml import KeyPath, shown, spelled
@@ -46,8 +47,7 @@ class Difference:
         value = self.values[index]
         if value is ABSENT:
             return "-"
-        text = value if isinstance(value, str) else shown(value)
-        return text if len(text) <= _MAX_WIDTH else f"{text[: _MAX_WIDTH - 3]}..."
+        return cut(value if isinstance(value, str) else shown(value), _MAX_WIDTH)
 
     def __str__(self) -> str:
         values = dict.fromkeys(self.shown(index) for index in range(len(self.values)))

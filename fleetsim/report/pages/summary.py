@@ -17,7 +17,7 @@ from fleetsim.record.measures.cost_to_target import (
     rounds_to_accuracy,
     time_to_accuracy,
 )
-from fleetsim.record.measures.ledger import COMPONENTS, energy_of
+from fleetsim.record.measures.ledger import energy_of
 from fleetsim.record.saved_run import Run
 from fleetsim.report import quantities
 from fleetsim.report.markup import Table
@@ -108,6 +108,7 @@ def numbers(run: Run, sums: Totals) -> list[tuple[str, str, str]]:
     """Return label, value and note of the key numbers."""
     wasted = text(sums.wasted_j, "j")
     share = sums.num_delivered / sums.num_selected if sums.num_selected else None
+    delivered = f"{sums.num_delivered:,} of {sums.num_selected:,}"
     best = percent(sums.best_accuracy)
     rows = [
         ("final accuracy", percent(sums.final_accuracy), f"best {best}"),
@@ -115,11 +116,7 @@ def numbers(run: Run, sums: Totals) -> list[tuple[str, str, str]]:
         ("energy", text(sums.energy_j, "j"), f"{digits(sums.energy_j)} J"),
         ("wasted", percent(sums.wasted_fraction), f"{wasted} of the energy"),
         ("rounds", f"{sums.num_rounds:,}", ""),
-        (
-            "train tasks delivered",
-            percent(share),
-            f"{sums.num_delivered:,} of {sums.num_selected:,}",
-        ),
+        ("train tasks delivered", percent(share), delivered),
     ]
     if run.is_synchronous:
         waiting = text(sums.waiting_mean_s, "s")
@@ -147,6 +144,8 @@ def best_target(run: Run) -> Iterator[tuple[str, str, str]]:
 def terminal_lines(run: Run) -> list[str]:
     """Return a run in a few aligned lines, for a terminal."""
     sums, manifest, paid = totals(run), run.manifest, batteries_paid(run)
+    delivered = f"{sums.num_delivered:,} of {sums.num_selected:,}"
+    length = f"{sums.num_rounds:,} in {text(sums.virtual_s, 's')} of virtual time"
     accuracy = "none: the run was made without training, or nothing was evaluated"
     if sums.final_accuracy is not None:
         accuracy = f"{percent(sums.final_accuracy)} final, {percent(sums.best_accuracy)} best"
@@ -156,17 +155,11 @@ def terminal_lines(run: Run) -> list[str]:
     rows = [
         *(("FAILED", f"{failure.what} {failure.cause}") for failure in manifest.failures),
         ("folder", str(run.folder)),
-        (
-            "rounds",
-            f"{sums.num_rounds:,} in {text(sums.virtual_s, 's')} of virtual time, {ending(run)}",
-        ),
+        ("rounds", f"{length}, {ending(run)}"),
         ("accuracy", accuracy),
         *((label, f"{costs}, {rounds}") for label, costs, rounds in best_target(run)),
         ("energy", f"{text(sums.energy_j, 'j')}, {percent(sums.wasted_fraction)} of it wasted"),
-        (
-            "tasks",
-            f"{sums.num_delivered:,} of {sums.num_selected:,} train tasks delivered{waiting}",
-        ),
+        ("tasks", f"{delivered} train tasks delivered{waiting}"),
         *([("battery", f"the run took {paid}")] if paid else []),
         *((label, f"{epsilon} {delta}") for label, epsilon, delta in privacy(run)),
         ("digest", manifest.digest or f"{NOTHING} (the run is not done)"),
@@ -260,10 +253,8 @@ def devices_table(tasks: pd.DataFrame, clients: pd.DataFrame) -> Table:
                 text(float(lost["energy_j"].sum()), "j"),
             )
         )
-    counts, means = (
-        ("clients", "train tasks", "delivered"),
-        ("time to deliver", "energy to deliver"),
-    )
+    counts = ("clients", "train tasks", "delivered")
+    means = ("time to deliver", "energy to deliver")
     return Table(("device", *counts, *means, "energy, all", "wasted"), rows)
 
 
@@ -291,8 +282,7 @@ def batteries_paid(run: Run) -> str | None:
     clients = run.clients[run.clients["battery_capacity_j"].notna()]
     if clients.empty:
         return None
-    columns = [column for column in COMPONENTS.values() if column in clients]
-    shares = clients[columns].sum(axis=1) / clients["battery_capacity_j"]
+    shares = energy_of(clients) / clients["battery_capacity_j"]
     most = clients.iloc[int(shares.to_numpy().argmax())]
     mean, worst = (f"{digits(100.0 * float(of()))} %" for of in (shares.mean, shares.max))
     return (

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fleetsim.contracts import BoolArray, FloatArray, IntArray
+from fleetsim.contracts import FloatArray, IntArray
 from fleetsim.report.timeline import packets
 from fleetsim.report.timeline.task_times import TaskTimes
 
@@ -71,30 +71,22 @@ def power_steps(component: str, energy_j: FloatArray, times: TaskTimes) -> Steps
     begin_ns, paused_ns = times.begin_ns, times.phase("paused")
     before = (begin_ns, paused_ns[0])
     after = (paused_ns[1], times.bounds_ns[:, -1])
-    active_ns = (before[1] - before[0]) + (after[1] - after[0])
     steps: list[Steps] = []
     is_left = energy_j > 0.0
-
-    def spread(over_ns: IntArray, is_spread: BoolArray, *parts: tuple[IntArray, IntArray]) -> None:
-        energy, length_ns = energy_j[is_spread], over_ns[is_spread]
-        power_nw = np.rint(energy / length_ns * _NW_PER_J_NS).astype(np.int64)
-        for first_ns, last_ns in parts:
-            steps.append((first_ns[is_spread], power_nw))
-            steps.append((last_ns[is_spread], -power_nw))
-
     if component == "enlisted_idle":
         span = (times.end_ns, times.released_ns)
     elif component in _PHASES:
         span = times.phase(_PHASES[component])
     else:
         span = (begin_ns, begin_ns)
-    span_ns = span[1] - span[0]
-    is_long = span_ns >= _SHORTEST_NS
-    spread(span_ns, is_left & is_long, span)
-    is_left = is_left & ~is_long
-    is_long = active_ns >= _SHORTEST_NS
-    spread(active_ns, is_left & is_long, before, after)
-    is_left = is_left & ~is_long
-    short_ns = np.full(len(begin_ns), _SHORTEST_NS)
-    spread(short_ns, is_left, (begin_ns, begin_ns + _SHORTEST_NS))
+    short = (begin_ns, begin_ns + _SHORTEST_NS)
+    for parts in ((span,), (before, after), (short,)):
+        over_ns = np.sum([last_ns - first_ns for first_ns, last_ns in parts], axis=0)
+        is_spread = is_left & (over_ns >= _SHORTEST_NS)
+        energy, length_ns = energy_j[is_spread], over_ns[is_spread]
+        power_nw = np.rint(energy / length_ns * _NW_PER_J_NS).astype(np.int64)
+        for first_ns, last_ns in parts:
+            steps.append((first_ns[is_spread], power_nw))
+            steps.append((last_ns[is_spread], -power_nw))
+        is_left &= ~is_spread
     return together(steps)

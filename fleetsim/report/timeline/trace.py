@@ -97,9 +97,8 @@ def _client_tracks(tasks: pd.DataFrame) -> tuple[bytes, pd.Series[Any]]:
     clients = tasks[["client", "device"]].drop_duplicates("client").sort_values("client")
     devices = sorted(clients["device"].unique())
     groups = pd.Series(_FIRST_DEVICE + np.arange(len(devices)), index=devices)
-    uuids = pd.Series(
-        _FIRST_DEVICE + len(devices) + np.arange(len(clients)), index=clients["client"]
-    )
+    first_client = _FIRST_DEVICE + len(devices)
+    uuids = pd.Series(first_client + np.arange(len(clients)), index=clients["client"])
     numbers = clients["client"].to_numpy(dtype=np.int64)
     described = packets.tracks(
         groups.to_numpy(dtype=np.int64),

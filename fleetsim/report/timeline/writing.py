@@ -80,14 +80,13 @@ def _of_rounds(run: Run, rounds: Range | None) -> tuple[pd.DataFrame, pd.DataFra
             " the run with --resume, or name another"
         )
     if rounds is not None:
-        kept = table[table["round"].between(*rounds)]
+        table = table[table["round"].between(*rounds)]
         tasks = tasks[tasks["round"].between(*rounds)]
         if tasks.empty:
             raise ScenarioError(
                 f"--rounds {rounds[0]}:{rounds[1]}: {run.folder} has no tasks of these rounds; its"
-                f" rounds are {table['round'].min()} to {table['round'].max()}"
+                f" rounds are {run.rounds['round'].min()} to {run.rounds['round'].max()}"
             )
-        table = kept
     return table, tasks
 
 

@@ -48,10 +48,9 @@ class ArmCurve:
 def arm_curves(curves: pd.DataFrame, arms: Sequence[str], column: str) -> list[ArmCurve]:
     """Return the curves of the arms that have any, against a column of one condition's curves."""
     result = []
+    evaluated = curves.dropna(subset=["accuracy"]).sort_values(["seed", "round"])
     for arm in arms:
-        of_arm = (
-            curves[curves["arm"] == arm].dropna(subset=["accuracy"]).sort_values(["seed", "round"])
-        )
+        of_arm = evaluated[evaluated["arm"] == arm]
         seeds = tuple(
             SeedCurve(
                 int(str(seed)),

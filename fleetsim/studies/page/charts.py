@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from fleetsim.contracts import FloatArray
+from fleetsim.quoting import cut
 from fleetsim.report import quantities
 from fleetsim.studies.page import arm_costs, arm_styles, units
 from fleetsim.studies.page.arm_costs import LevelCost, PlanePoint
@@ -176,7 +177,7 @@ def effect(chart: EffectData, looks: Mapping[str, ArmStyle]) -> Drawn:
 def ledger(chart: LedgerData, colors: Mapping[str, str]) -> Drawn:
     """Return the mean ledgers as stacked bars, in colours that are named by part."""
     joules = chart.joules
-    arms = [_text(units.shortened(str(arm), 18)) for arm in joules.index]
+    arms = [_text(cut(str(arm), 18)) for arm in joules.index]
     sums_j = joules.sum(axis=1).to_numpy(dtype=np.float64) if len(joules) else np.zeros(0)
     traces: list[Json] = []
     for number, (part, column) in enumerate(joules.items()):
@@ -277,7 +278,7 @@ def _path(role: str, points: Sequence[PlanePoint], x: Axis, y: Axis, *, mode: st
 
 def _mean(look: ArmStyle, arm: str, **parts: Any) -> Json:
     """Return the trace of an arm's means, which stands in the legend."""
-    name = _text(units.shortened(arm, _MOST_LETTERS))
+    name = _text(cut(arm, _MOST_LETTERS))
     return _trace(look, "mean", name=name, **parts)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from fleetsim.quoting import cut
 from fleetsim.report import markup
 from fleetsim.report.figures import style
 from fleetsim.studies.page import findings, units
@@ -158,9 +159,9 @@ def draw(chart: Forest) -> Figure:
         axes.minorticks_off()
         axes.set_title(f"{metric}\nto {target}", fontsize=8)
         axes.tick_params(labelsize=8)
-    names = [units.shortened(arm, 24) for arm, _ in chart.rows]
+    names = [cut(arm, 24) for arm, _ in chart.rows]
     grid[0, 0].set_yticks(range(num_rows), names)
     grid[0, 0].set_ylim(num_rows - 0.5, -0.5)
-    of = "the best" if chart.baseline is None else units.shortened(chart.baseline, 24)
+    of = "the best" if chart.baseline is None else cut(chart.baseline, 24)
     figure.supxlabel(f"cost over that of {of} (95 % interval, logarithmic)", fontsize=8)
     return figure

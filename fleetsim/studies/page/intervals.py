@@ -17,7 +17,6 @@ from fleetsim.studies.statistics.t_test import t_interval
 
 FEW = 5
 """Smallest number of seeds with a t interval."""
-_LEVEL = 0.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +58,7 @@ def over_seeds(values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     mean: FloatArray = values.mean(axis=0)
     if len(values) < FEW:
         return mean, values.min(axis=0), values.max(axis=0)
-    return mean, *t_interval(values.T, _LEVEL)
+    return mean, *t_interval(values.T)
 
 
 def geometric(costs: FloatArray) -> Mean:

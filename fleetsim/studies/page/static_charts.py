@@ -14,11 +14,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from fleetsim.quoting import cut
 from fleetsim.record import atomic_files
 from fleetsim.report import quantities
 from fleetsim.report.figures import style
 from fleetsim.report.figures.device_costs import stack
-from fleetsim.studies.page import accuracy_curves, arm_costs, arm_styles, forest, units
+from fleetsim.studies.page import accuracy_curves, arm_costs, arm_styles, forest
 from fleetsim.studies.page.arm_styles import ArmStyle
 from fleetsim.studies.page.chart_data import (
     AccuracyData,
@@ -125,8 +126,7 @@ def _accuracy(axes: Axes, chart: AccuracyData, looks: Mapping[str, ArmStyle]) ->
             at_target = axes.axhline(target, color=style.DARK_GREY, linewidth=0.8, zorder=1)
         at_target.set_label(f"target {', '.join(map(quantities.target, chart.targets))}")
         handles.append(at_target)
-    axes.set_xlabel(chart.x.title)
-    axes.set_ylabel("accuracy")
+    axes.set(xlabel=chart.x.title, ylabel="accuracy")
     if chart.is_early:
         _logarithmic(axes, "x")
     begin = accuracy_curves.zoomed_from(chart.curves, chart.targets, is_log=chart.is_early)
@@ -186,8 +186,7 @@ def _plane(axes: Axes, chart: PlaneData, looks: Mapping[str, ArmStyle]) -> list[
             zorder=1,
         )
     costs = [(seed.seconds, seed.joules) for point in chart.points for seed in point.seeds]
-    axes.set_xlabel(chart.x.title)
-    axes.set_ylabel(chart.y.title)
+    axes.set(xlabel=chart.x.title, ylabel=chart.y.title)
     for which, values in zip("xy", zip(*costs, strict=True), strict=False):
         if max(values) > _WIDE_RATIO * min(values):
             _logarithmic(axes, which)
@@ -213,8 +212,7 @@ def _effect(axes: Axes, chart: EffectData, looks: Mapping[str, ArmStyle]) -> lis
         axes.set_xscale("log")
         axes.minorticks_off()
     axes.set_xticks(list(place.values()), [_name(level) for level in chart.levels])
-    axes.set_xlabel(chart.choice["key"])
-    axes.set_ylabel(chart.y.title)
+    axes.set(xlabel=chart.choice["key"], ylabel=chart.y.title)
     centers = [point.cost.center for points in chart.effects.values() for point in points]
     if max(centers, default=0.0) > _WIDE_RATIO * min(centers, default=0.0):
         _logarithmic(axes, "y")
@@ -229,7 +227,7 @@ def _ledger(axes: Axes, chart: LedgerData) -> list[Any]:
     if chart.joules.empty:
         return []
     looks = {part: (chart.labels[part], colors[part][0]) for part in parts}
-    shown = chart.joules.rename(index=lambda arm: units.shortened(str(arm), 16))
+    shown = chart.joules.rename(index=lambda arm: cut(str(arm), 16))
     stack(axes, shown[::-1], looks, "j", "energy")
     axes.set_xlabel(chart.x.title)
     for bars, hatch in zip(axes.containers, cycle(arm_styles.MATPLOTLIB_HATCHES), strict=False):
@@ -255,7 +253,7 @@ def _logarithmic(axes: Axes, which: str) -> None:
 
 
 def _name(name: str) -> str:
-    return units.shortened(name, _MOST_LETTERS)
+    return cut(name, _MOST_LETTERS)
 
 
 def _legend(figure: Figure, handles: list[Any]) -> None:

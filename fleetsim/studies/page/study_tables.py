@@ -11,7 +11,7 @@ from typing import get_args
 import pandas as pd
 
 from fleetsim.report.pages.setup import SetupBlock
-from fleetsim.studies.settings import EQUIVALENCE_MARGIN, Metric
+from fleetsim.studies.settings import Metric
 
 METRICS: tuple[Metric, ...] = get_args(Metric)
 """Metrics of costs, in the order in which they are shown."""
@@ -34,8 +34,6 @@ class StudyHeader:
     """The same as fractions; empty if whole runs are compared."""
     primary: tuple[str, Metric] | None = None
     """Target and metric of the primary outcome, if the study declares one."""
-    margin: float = EQUIVALENCE_MARGIN
-    """Relative difference below which costs count as equal."""
     sweep_arm: str | None = None
     """Arm of a sweep, whose levels are the `arms`."""
     factors: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

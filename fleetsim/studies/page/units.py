@@ -69,15 +69,6 @@ def of_axis(largest: float, metric: Metric) -> tuple[float, str]:
     return 1.0, _UNITS.get(metric, ("", ""))[1]
 
 
-def shortened(name: str, most: int) -> str:
-    """Return a name that fits into a legend.
-
-    >>> shortened("power-of-choice", 10)
-    'power-o...'
-    """
-    return name if len(name) <= most else f"{name[: most - 3]}..."
-
-
 def p_text(p: float) -> str:
     """Return a p-value to two digits.
 

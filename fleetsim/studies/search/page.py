@@ -12,7 +12,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from fleetsim import bundled
-from fleetsim.quoting import counted
+from fleetsim.quoting import counted, cut
 from fleetsim.record import atomic_files
 from fleetsim.report import markup
 from fleetsim.report.figures import style
@@ -158,7 +158,7 @@ def _figure(search: Search, trials: Sequence[Trial], best: Trial | None) -> Figu
             axes.plot(x[here], y[here], "o", label="best", **ring)
         axes.set_xlabel(label)
         if label in keys and keys[label].choices is not None:
-            shown = [units.shortened(_shown(end), 18) for end in keys[label].ends]
+            shown = [cut(_shown(end), 18) for end in keys[label].ends]
             axes.set_xticks(range(len(shown)), shown, rotation=30, ha="right")
         elif label in keys and keys[label].log:
             style.in_plain_logs(axes, "x", _LABELLED)

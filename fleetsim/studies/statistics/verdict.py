@@ -114,16 +114,13 @@ def decide(
 
 def _equivalence(comparisons: Mapping[str, Comparison], margin: float) -> FloatArray:
     """Return the p-values of a difference of a margin or more, adjusted over the arms."""
-    return holm(
-        np.array(
-            [
-                equivalence_p(math.log(each.ratio), each.log_error, each.num_pairs, margin)
-                if each.log_error > 0.0
-                else math.nan
-                for each in comparisons.values()
-            ]
-        )
-    )
+    p = [
+        equivalence_p(math.log(each.ratio), each.log_error, each.num_pairs, margin)
+        if each.log_error > 0.0
+        else math.nan
+        for each in comparisons.values()
+    ]
+    return holm(np.array(p))
 
 
 def _round_margins(most: float) -> FloatArray:
@@ -244,9 +241,8 @@ def _decision(verdict: Verdict) -> str:
         amount = "fewer" if verdict.kind == "less" else "more"
         return f"significantly {amount} than {baseline} (p {_p_text(verdict.p_holm)})"
     if verdict.kind == "equal":
-        return (
-            f"equal within {100.0 * verdict.equal_within:g} % (two one-sided tests, p <= {ALPHA})"
-        )
+        within = f"{100.0 * verdict.equal_within:g} %"
+        return f"equal within {within} (two one-sided tests, p <= {ALPHA})"
     if comparison.low == comparison.high == 1.0:
         return "no difference was seen"
     return f"not significantly different from {baseline}; power analysis: {_seeds_text(comparison)}"
