@@ -197,9 +197,7 @@ class Fleet:
         return steps
 
     def crash_at_s(self, client: int, start_s: float, *address: int) -> float:
-        """Return when a task of this address that starts at `start_s` crashes, or inf."""
-        if self.crash_per_hour == 0.0:
-            return np.inf
+        """Return when a task of this address that starts at `start_s` crashes."""
         draw = rng.stream(self.seed, "crash", client, *address).exponential()
         return start_s + float(draw) * S_PER_HOUR / self.crash_per_hour
 

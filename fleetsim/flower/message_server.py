@@ -150,11 +150,9 @@ class MessageServer:
 
     def pull(self, message_ids: Sequence[str]) -> list[Answer]:
         """Return the answers that have arrived; the next one is waited for if there is none."""
-        while not self._pushed.has_mail(message_ids):
-            if not self._pushed.awaited(message_ids):
-                return []
+        while not (answers := self._pushed.take(message_ids)) and self._pushed.awaited(message_ids):
             self._run_until(self._pushed.next_end_s)
-        return self._pushed.take(message_ids)
+        return answers
 
     def _wait_for_answers(
         self, message_ids: Sequence[str], deadline_s: float | None

@@ -156,10 +156,6 @@ class PushedMessages:
         """Return those of these messages that have no answer yet."""
         return {each for each in message_ids if each in self._outstanding}
 
-    def has_mail(self, message_ids: Collection[str]) -> bool:
-        """Return whether an answer to one of these messages has arrived."""
-        return any(each in self._mail for each in message_ids)
-
     def take(self, message_ids: Collection[str]) -> list[Answer]:
         """Take the answers to these messages that have arrived, in the order of arrival."""
         ids = set(message_ids)

@@ -18,7 +18,6 @@ from fleetsim.contracts import (
     Progress,
     Purpose,
     Recorder,
-    RoundRow,
     State,
     TaskRow,
 )
@@ -101,11 +100,11 @@ class RoundsOfMessages(RoundRecord):
             known = self._open.federated if of_clients else self._open.central
             known |= metrics
 
-    def close(self, state: Callable[[], State] | None) -> RoundRow | None:
+    def close(self, state: Callable[[], State] | None) -> None:
         """Close the open round if it has tasks; None as `state`: tasks in flight, no checkpoint."""
         open_, self._open = self._open, None
         if open_ is None or not open_.ended:
-            return None
+            return
         rows = self._rows(open_.ended)
         finished_at_s = max(row.finished_at_s for row in rows)
         self._closed_at_s = max(finished_at_s, open_.started_at_s)
@@ -128,7 +127,6 @@ class RoundsOfMessages(RoundRecord):
         if state is not None:
             self._recorder.checkpoint(state(), self._world.take_changed())
         self.announce(row, self.accuracy)
-        return row
 
     def _rows(self, ended: Sequence[EndedTask]) -> list[TaskRow]:
         in_order = [

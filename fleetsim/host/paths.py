@@ -52,8 +52,7 @@ def local(path: str | Path, error: InputError = DataError) -> Path:
     except UnicodeEncodeError:
         is_text = False
     if not name or not is_text:
-        message = "is no path of UTF-8 characters; name another"
-        raise error(f"{name!a}: {message}")
+        raise error(f"{name!a}: is no path of UTF-8 characters; name another")
     return expanded(name, error)
 
 
@@ -115,8 +114,7 @@ def _mode(path: Path, error: InputError) -> int:
     try:
         mode = path.stat().st_mode
     except ValueError:
-        message = "holds a character that no path can hold; correct it"
-        raise error(f"{str(path)!a}: {message}") from None
+        raise error(f"{str(path)!a}: holds a character that no path can hold; correct it") from None
     for is_special, what in _SPECIAL:
         if is_special(mode):
             raise error(f"{path}: is {what}, not a file or folder; copy its content into a file")

@@ -47,17 +47,15 @@ def user_code(what: str, error: Callable[[str], Exception] = PluginError) -> Ite
     """
     before = Surroundings.now()
     sys.stdout = getattr(sys, _PRINTS_TO[-1])
+    with_signals = True
     try:
         with user_faults(what, error), endings_raise:
             yield
     except KeyboardInterrupt:
-        before.restore(what, error, with_signals=False)  # SIGTERM is ignored until all is saved
+        with_signals = False  # SIGTERM is ignored until all is saved
         raise
-    except BaseException:
-        before.restore(what, error)
-        raise
-    else:
-        before.restore(what, error)
+    finally:
+        before.restore(what, error, with_signals=with_signals)
 
 
 @contextmanager

@@ -117,8 +117,9 @@ class DataTrainer(PendingJobs):
             pool = Pool(kernel, usable_cores() if workers is None else workers, store)
         self._pool = pool
         self._store = store
-        self._num_trainings = self._num_found = 0
-        self.num_steps = 0
+        self.num_steps = self._num_found = 0
+        self.num_rounds = 0
+        """Number of computations with training until now; a round has one."""
 
     def evaluate(self, parameters: Parameters) -> Evaluation:
         """Return accuracy and mean loss of a model [P] on the server's test set."""
@@ -148,17 +149,12 @@ class DataTrainer(PendingJobs):
         num = self._pool.origins
         return {
             "unit": "batch" if self._kernel.computes_together else "job",
-            "rounds": self._num_trainings,
+            "rounds": self.num_rounds,
             "rounds_found": self._num_found,
             "entries_found": num["found"],
             "entries_computed": num["computed"] + num["damaged"],
             "entries_damaged": num["damaged"],
         }
-
-    @property
-    def num_rounds(self) -> int:
-        """Number of computations with training until now; a round has one."""
-        return self._num_trainings
 
     def _begin(self, jobs: Sequence[Job]) -> None:
         self._pool.begin(jobs)
@@ -168,7 +164,7 @@ class DataTrainer(PendingJobs):
         results = self._pool.compute(jobs)
         self.num_steps += sum(map(self._kernel.num_steps, jobs))
         if any(job.work.kind is WorkKind.TRAIN for job in jobs):
-            self._num_trainings += 1
+            self.num_rounds += 1
             self._num_found += set(self._pool.origins - before) == {"found"}
         return results
 

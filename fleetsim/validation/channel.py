@@ -23,6 +23,7 @@ from fleetsim.fleet.network.channel import Channel, build_channel
 from fleetsim.fleet.network.channels import CalibratedSettings, FadingSettings, NormalisedSettings
 from fleetsim.fleet.network.channels.blocks import BlockSettings
 from fleetsim.fleet.network.direction import Direction
+from fleetsim.fleet.network.wireless.cell import Cell
 from fleetsim.fleet.network.wireless.rate import nr_64qam
 from fleetsim.report.figures import style
 from fleetsim.units import BIT_PER_MBIT, db_to_ratio, ratio_to_db
@@ -98,9 +99,7 @@ LAWS = (
 
 def gains_of(law: FadingLaw, direction: Direction = _UP) -> FloatArray:
     """Return gains of one client in consecutive blocks [NUM_BLOCKS]."""
-    cell = _channel(law).cell
-    assert cell is not None
-    gains: FloatArray = cell.fading.gains(_FIRST, direction, _FIRST, NUM_BLOCKS)[0]
+    gains: FloatArray = _cell(law).fading.gains(_FIRST, direction, _FIRST, NUM_BLOCKS)[0]
     return gains
 
 
@@ -169,13 +168,15 @@ def section() -> Section:
     )
 
 
-def _channel(law: FadingLaw, **keys: Any) -> Channel:
+def _cell(law: FadingLaw, **keys: Any) -> Cell:
     settings = NormalisedSettings.model_validate(
         {"kind": "normalised", "mean_snr_db": _SNR_DB, "bandwidth_hz": _BANDWIDTH_HZ}
         | law.keys()
         | keys
     )
-    return _channel_of(settings)
+    cell = _channel_of(settings).cell
+    assert cell is not None
+    return cell
 
 
 def _channel_of(settings: BlockSettings) -> Channel:
@@ -184,9 +185,7 @@ def _channel_of(settings: BlockSettings) -> Channel:
 
 def _rates(law: FadingLaw, direction: Direction = _UP, **keys: Any) -> FloatArray:
     """Return rates per hertz of consecutive blocks."""
-    cell = _channel(law, **keys).cell
-    assert cell is not None
-    rates: FloatArray = cell.rates_bit_per_s(_FIRST, direction, _FIRST, NUM_BLOCKS)[0]
+    rates: FloatArray = _cell(law, **keys).rates_bit_per_s(_FIRST, direction, _FIRST, NUM_BLOCKS)[0]
     rates /= _BANDWIDTH_HZ
     return rates
 

@@ -22,7 +22,7 @@ from fleetsim.contracts import (
     Wire,
 )
 from fleetsim.contracts.recording import joined, part_of
-from fleetsim.engine.servers.user_part import UserPart, are_plain_arrays
+from fleetsim.engine.servers.user_part import UserPart, are_plain_arrays, form_of
 from fleetsim.host.user_code import user_code
 from fleetsim.quoting import type_name
 
@@ -105,11 +105,11 @@ class ClientMemory:
             if result.state is None:
                 continue
             known = next(iter(self._kept.values()), result.state)
-            if _form(known) != _form(result.state):
+            if form_of(known) != form_of(result.state):
                 raise self._fault(
                     "ClientUpdate.state",
-                    f"of client {client} is {_form(result.state)}, and of others {_form(known)};"
-                    " all clients must keep arrays of the same names and shapes",
+                    f"of client {client} is {form_of(result.state)}, and of others"
+                    f" {form_of(known)}; all clients must keep arrays of the same names and shapes",
                 )
             self._kept[client] = result.state
 
@@ -161,7 +161,3 @@ class ClientMemory:
                 f"has {num_byte} bytes, and wire says at most {most_byte}; tasks are timed by what"
                 " wire says, so that it must return more",
             )
-
-
-def _form(state: Arrays) -> dict[str, tuple[tuple[int, ...], str]]:
-    return {name: (array.shape, str(array.dtype)) for name, array in sorted(state.items())}

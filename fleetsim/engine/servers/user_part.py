@@ -1,9 +1,11 @@
 """Name of a part of the user's own, its faults, and arrays that it answers."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fleetsim.errors import PluginError
 
@@ -28,3 +30,8 @@ def are_plain_arrays(given: object) -> TypeGuard[dict[str, Any]]:
         isinstance(name, str) and isinstance(array, np.ndarray) and not array.dtype.hasobject
         for name, array in given.items()
     )
+
+
+def form_of(arrays: Mapping[str, NDArray[Any]]) -> dict[str, tuple[tuple[int, ...], str]]:
+    """Return shape and number type of arrays by name."""
+    return {name: (array.shape, str(array.dtype)) for name, array in sorted(arrays.items())}

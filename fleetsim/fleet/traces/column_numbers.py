@@ -6,7 +6,6 @@ a value that they do not have.
 
 import math
 import re
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -135,12 +134,6 @@ def times_of(table: CsvTable, choice: ColumnChoice) -> Times:
 def _dates(
     table: CsvTable, choice: ColumnChoice, texts: tuple[str, ...], form: str | None
 ) -> Times:
-    read: Callable[[str], datetime] = datetime.fromisoformat
-    if form is not None:
-
-        def read(text: str) -> datetime:
-            return datetime.strptime(text, form)
-
     at_s, offset_s = np.full((2, len(texts)), np.nan)
     is_wrong = np.zeros(len(texts), dtype=np.bool_)
     known: dict[str, tuple[float, float]] = {}
@@ -149,7 +142,7 @@ def _dates(
             continue
         if text not in known:
             try:
-                known[text] = _seconds(read(text))
+                known[text] = _seconds(text, form)
             except (ValueError, OverflowError):
                 is_wrong[row] = True
                 continue
@@ -163,8 +156,9 @@ def _dates(
     return Times(at_s, offset_s)
 
 
-def _seconds(stamp: datetime) -> tuple[float, float]:
-    """Return seconds since 1970 and the offset from UTC, NaN where the stamp has none."""
+def _seconds(text: str, form: str | None) -> tuple[float, float]:
+    """Return seconds since 1970 of a date and its offset from UTC, NaN where it has none."""
+    stamp = datetime.fromisoformat(text) if form is None else datetime.strptime(text, form)
     offset = stamp.utcoffset()
     if offset is None:
         stamp = stamp.replace(tzinfo=UTC)

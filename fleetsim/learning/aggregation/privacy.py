@@ -67,6 +67,7 @@ from fleetsim.contracts import (
     Report,
     State,
 )
+from fleetsim.contracts.recording import joined, part_of
 from fleetsim.counts import floor_product
 from fleetsim.errors import ScenarioError
 from fleetsim.learning.aggregation.uploads import update_norm
@@ -75,7 +76,7 @@ from fleetsim.schema.ranges import FailureChance, PartFraction
 from fleetsim.settings import Settings
 from fleetsim.units import BIT_PER_BYTE
 
-_INNER = "aggregator/"
+_INNER = "aggregator"
 
 
 class CentralPrivacySettings(Settings):
@@ -155,14 +156,13 @@ class PrivateAggregator:
 
     def state(self) -> State:
         """Return the number of aggregations, and the state of the other aggregator."""
-        inner = {f"{_INNER}{key}": value for key, value in self._inner.state().items()}
+        inner = joined({_INNER: self._inner.state()})
         return {"num_aggregations": np.array(self._num_aggregations), **inner}
 
     def restore(self, state: State) -> None:
         """Restore what `state` returned."""
         self._num_aggregations = int(state["num_aggregations"])
-        inner = {key: value for key, value in state.items() if key.startswith(_INNER)}
-        self._inner.restore({key.removeprefix(_INNER): value for key, value in inner.items()})
+        self._inner.restore(part_of(state, _INNER))
 
 
 ORDERS = (*range(2, 65), 80, 96, 128, 192, 256)

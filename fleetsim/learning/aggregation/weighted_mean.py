@@ -144,9 +144,7 @@ def check_shape(client: int, vector: Parameters, base: Parameters) -> None:
 def mean_model(base: Parameters, reports: Sequence[Report], weights: ClientWeights) -> Parameters:
     """Return the `weighted_mean` in float32."""
     terms = _terms(base, reports, weights)
-    result = np.empty(base.shape, dtype=np.float32)
-    _fill_with_mean(result, terms, of_changes=False, is_sum=are_shares(reports))
-    return result
+    return _mean(terms, np.float32, is_sum=are_shares(reports))
 
 
 def weighted_mean(
@@ -162,10 +160,7 @@ def weighted_mean(
     sum if `takes_shares`; else the result is always a mean.
     """
     terms = _terms(base, reports, weights)
-    result = np.empty(base.shape, dtype=np.float64)
-    is_sum = are_shares(reports) and takes_shares
-    _fill_with_mean(result, terms, of_changes=False, is_sum=is_sum)
-    return result
+    return _mean(terms, np.float64, is_sum=are_shares(reports) and takes_shares)
 
 
 def mean_change(base: Parameters, reports: Sequence[Report], weights: ClientWeights) -> FloatArray:
@@ -174,9 +169,7 @@ def mean_change(base: Parameters, reports: Sequence[Report], weights: ClientWeig
     `base` [P] replaces a base that a report does not name.
     """
     terms = _terms(base, reports, weights)
-    result = np.empty(base.shape, dtype=np.float64)
-    _fill_with_mean(result, terms, of_changes=True, is_sum=are_shares(reports))
-    return result
+    return _mean(terms, np.float64, is_sum=are_shares(reports), of_changes=True)
 
 
 def weight_of(report: Report, weights: ClientWeights) -> float:
@@ -207,10 +200,11 @@ def _terms(base: Parameters, reports: Sequence[Report], weights: ClientWeights) 
     return terms
 
 
-def _fill_with_mean(
-    result: NDArray[np.floating[Any]], terms: Sequence[_Term], *, of_changes: bool, is_sum: bool
-) -> None:
-    """Compute the mean in float64, a block at a time, and write it to `result` [P]."""
+def _mean(
+    terms: Sequence[_Term], dtype: type[np.floating[Any]], *, is_sum: bool, of_changes: bool = False
+) -> NDArray[Any]:
+    """Return the mean [P] as numbers of a type, computed in float64, a block at a time."""
+    result = np.empty(terms[0].vector.shape, dtype)
     weights = np.array([term.weight for term in terms], dtype=np.float64)
     total = weights.sum()
     num_columns = max(1, min(BLOCK_NUMBERS // len(terms), result.size))
@@ -231,6 +225,7 @@ def _fill_with_mean(
             if not is_sum:
                 mean /= total
             result[part] = mean
+    return result
 
 
 def check_weights(weights: Sequence[float], reports: Sequence[Report]) -> None:

@@ -34,10 +34,6 @@ class Rewards(NamedTuple):
         """Return those of a mask [n]."""
         return Rewards._make(column[mask] for column in self)
 
-    def and_then(self, later: Rewards) -> Rewards:
-        """Return these rewards and later ones."""
-        return Rewards._make(map(np.append, self, later))
-
 
 class QTables(DeclaredState):
     """Values of all levels in the states that were rewarded."""

@@ -222,7 +222,7 @@ class AutoFLSelector(ConfiguredSelector[AutoFLSettings]):
         if self._settings.next_state == "same":
             self._tables.learn(given, given.row)
         else:
-            self._waiting = self._waiting.and_then(given)
+            self._waiting = Rewards._make(map(np.append, self._waiting, given))
 
     def state(self) -> State:
         """Return the tables, the accuracy before, and the rewards that wait."""

@@ -222,7 +222,7 @@ def source_of(part: Any, fields: Fields, place: str) -> Source:
     """Return the rows of a part."""
     if isinstance(part, str | Path):
         part = hugging_face.from_files(Path(part), place)
-    if is_table(part):
+    if isinstance(part, Mapping) or is_frame(part) or is_hugging_face(part):
         return TableSource(part, fields, place)
     if is_pair_of_arrays(part):
         inputs, labels = part
@@ -232,15 +232,10 @@ def source_of(part: Any, fields: Fields, place: str) -> Source:
         return _ItemSource(part, fields, place)
     if may_hold and hasattr(part, "__iter__"):
         raise DataError(
-            f"{place} is of type {_kind(part)}, which is read in order alone; give one with len()"
-            " and items by index, such as list(...) of it"
+            f"{place} is of type {type_name(part)}, which is read in order alone; give one with"
+            " len() and items by index, such as list(...) of it"
         )
-    raise DataError(f"{place} is of type {_kind(part)}; expected {FORMS}")
-
-
-def is_table(part: Any) -> bool:
-    """Return whether a part has named columns: a pandas or Hugging Face table, or a mapping."""
-    return isinstance(part, Mapping) or is_frame(part) or is_hugging_face(part)
+    raise DataError(f"{place} is of type {type_name(part)}; expected {FORMS}")
 
 
 def is_pair_of_arrays(part: Any) -> bool:
@@ -315,13 +310,14 @@ def row_of(item: Any, fields: Fields, place: str) -> Row:
             least = most if fields.needs_client else 2
             if not least <= len(item) <= most:
                 raise DataError(
-                    f"{place} is a {_kind(item)} of {len(item)}, not (sample, label); name their"
-                    " places, such as inputs=0, label=1"
+                    f"{place} is a {type_name(item)} of {len(item)}, not (sample, label); name"
+                    " their places, such as inputs=0, label=1"
                 )
             fields = replace(fields, inputs=0, label=1)
     else:
         raise DataError(
-            f"{place} is of type {_kind(item)}; expected (sample, label), or a dictionary with both"
+            f"{place} is of type {type_name(item)}; expected (sample, label), or a dictionary"
+            " with both"
         )
     return named(keys, fields, place).row(item)
 
@@ -347,7 +343,3 @@ def _is_array(value: Any) -> bool:
     """Return whether a value is an array or a tensor, not a table."""
     is_typed = hasattr(value, "shape") and hasattr(value, "dtype")
     return is_typed and not is_frame(value)
-
-
-def _kind(value: Any) -> str:
-    return type_name(value)

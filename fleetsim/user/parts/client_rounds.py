@@ -20,6 +20,7 @@ from fleetsim.contracts import (
     ServerStep,
     Wire,
 )
+from fleetsim.engine.servers.user_part import are_plain_arrays, form_of
 from fleetsim.errors import PluginError
 from fleetsim.learning.aggregation.weighted_mean import mean_model
 from fleetsim.learning.local.algorithms.client_data import ClientData, run_algorithm
@@ -90,10 +91,10 @@ def _rounds(
             _check_bytes("ClientUpdate.sent", result.sent or {}, wire.upload_byte, calls)
             if result.state is not None:
                 kept[client] = result.state
-                if _form(result.state) != _form(next(iter(kept.values()))):
+                if form_of(result.state) != form_of(next(iter(kept.values()))):
                     raise calls.refused(
-                        f"client {client} keeps {_form(result.state)}, and client 0"
-                        f" {_form(kept[0])}; names and shapes must be those of all clients"
+                        f"client {client} keeps {form_of(result.state)}, and client 0"
+                        f" {form_of(kept[0])}; names and shapes must be those of all clients"
                     )
             reports.append(_report(client, result, parameters))
             trace.append(result._asdict())
@@ -171,10 +172,7 @@ def _report(client: int, result: JobResult, base: Parameters) -> Report:
 
 def _arrays(method: str, answer: Any, calls: WatchedCalls) -> Arrays:
     """Return an answer that must be arrays by name."""
-    if isinstance(answer, dict) and all(
-        isinstance(name, str) and isinstance(array, np.ndarray) and not array.dtype.hasobject
-        for name, array in answer.items()
-    ):
+    if are_plain_arrays(answer):
         return answer
     raise calls.refused(f"{method} returned {type_name(answer)}, not a dict of arrays by name")
 
@@ -186,8 +184,3 @@ def _check_bytes(what: str, arrays: Arrays, most_byte: int, calls: WatchedCalls)
             f"{what} has {num_byte} bytes, and wire says at most {most_byte}; tasks are timed by"
             " what wire says"
         )
-
-
-def _form(arrays: Arrays) -> dict[str, tuple[tuple[int, ...], str]]:
-    """Return shape and number type of arrays by name."""
-    return {name: (array.shape, str(array.dtype)) for name, array in sorted(arrays.items())}
