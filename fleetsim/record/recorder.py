@@ -141,8 +141,9 @@ class RunRecorder:
 
         `clients` are all clients, some at a time.
         """
-        rows = {name: self._parts(name) for name in ROW_TABLES}
-        digest = self._write_tables({**rows, "clients": tables.client_parts(clients)})
+        rows: dict[tables.TableName, tables.Parts] = {}
+        rows |= {name: self._parts(name) for name in ROW_TABLES}
+        digest = self._write_tables(rows | {"clients": tables.client_parts(clients)})
         self._sweep()
         return digest
 
