@@ -171,6 +171,11 @@ def records(annotation: Any) -> list[type[Settings]]:
     return [record for part in get_args(annotation) for record in records(part)]
 
 
+def is_list(annotation: Any) -> bool:
+    """Return whether an annotation holds a list."""
+    return get_origin(annotation) is tuple or any(map(is_list, get_args(annotation)))
+
+
 def options(annotation: Any) -> list[str]:
     """Return the values of the Literals in an annotation.
 

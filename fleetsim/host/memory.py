@@ -11,6 +11,9 @@ _CGROUP_LIMITS = (
 )
 """Files in which Linux states the limit of a container: control groups of version 2 and 1."""
 
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+_MOST_KEPT_BYTE = 1 << 25
+
 
 def usable_byte() -> int | None:
     """Return the machine's memory or the limit of its container; None where it is unknown."""
@@ -27,6 +30,21 @@ def give_back_freed() -> None:
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
         if trim is not None:  # absent from other C libraries, such as musl
             trim(0)
+
+
+def keep_freed() -> None:
+    """Keep freed memory for later use, as glibc does by default for blocks of up to 32 MiB.
+
+    A process in which `MALLOC_TRIM_THRESHOLD_` is set, as in workers of Dask, gets blocks of 128
+    KiB and more from the system and returns each, so that every page is mapped and cleared anew.
+
+    Source: mallopt(3), M_MMAP_THRESHOLD and M_TRIM_THRESHOLD.
+    """
+    if sys.platform == "linux":
+        mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+        if mallopt is not None:
+            mallopt(_M_MMAP_THRESHOLD, _MOST_KEPT_BYTE)
+            mallopt(_M_TRIM_THRESHOLD, 2 * _MOST_KEPT_BYTE)
 
 
 def _physical_byte() -> int | None:

@@ -17,6 +17,7 @@ from typing import Any
 from fleetsim.contracts import Progress
 from fleetsim.errors import DataError
 from fleetsim.host.dask_connection import check_workers, client_of, refusal, versions_here
+from fleetsim.host.memory import keep_freed
 from fleetsim.quoting import one_line
 from fleetsim.scenario import Scenario
 from fleetsim.studies.backends import Files
@@ -156,6 +157,7 @@ def carry_out_on_worker(order: RunOrder, required: Mapping[str, str], topic: str
     message = refusal(required, versions_here())
     if message is not None:
         raise DataError(f"worker {worker.address} {message}")
+    keep_freed()
     key = worker.get_current_task()
     worker.log_event(topic, [order.key, worker.address])
     send = ProgressSender(order.key, lambda one: worker.log_event(topic, list(one)))

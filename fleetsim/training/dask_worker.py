@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from fleetsim.errors import DataError
 from fleetsim.host.dask_connection import refusal, versions_here
+from fleetsim.host.memory import give_back_freed, keep_freed
 from fleetsim.host.numerics import OneBlasThread
 from fleetsim.host.plugin_sources import PluginSource, place_plugin
 from fleetsim.host.turns import Environment, turn
@@ -90,6 +91,8 @@ def carry_out(
             for call in pickle.loads(calls):
                 jobs = [job._replace(base=models[job.base]) for job in unpacked(call)]
                 results.append(packed(kernel.compute(jobs)))
+            if not kernel.computes_together:
+                give_back_freed()
     return pickle.dumps(results, protocol=5)
 
 
@@ -99,5 +102,6 @@ def _built(recipe: Recipe) -> Kernel:
         raise DataError(f"a Dask worker {message}")
     for plugin in recipe.plugins:
         place_plugin(plugin)
+    keep_freed()
     kernel: Kernel = pickle.loads(recipe.build, buffers=recipe.arrays)()
     return kernel

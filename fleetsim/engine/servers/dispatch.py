@@ -64,12 +64,19 @@ class Dispatcher:
                 draws = before.address
                 if before.work.epochs:
                     work = replace(work, epochs=work.epochs - before.work.epochs)
-            job = self._job(request, round_, base, draws)
-            messages = self._messages(request, version, cohort)
-            tasks.append(self._task(request, round_, work, job, address, version, messages))
+            task = self._task(
+                request,
+                work,
+                self._job(request, base, round_=round_, draws=draws),
+                self._messages(request, version=version, cohort=cohort),
+                round_=round_,
+                address=address,
+                version=version,
+            )
+            tasks.append(task)
         return tasks
 
-    def _messages(self, request: TrainingRequest, version: int, cohort: int) -> _Messages:
+    def _messages(self, request: TrainingRequest, *, version: int, cohort: int) -> _Messages:
         model_byte = self._model_byte(request.client, version)
         secure = self._learning.secure_sum
         if secure is None:
@@ -101,8 +108,10 @@ class Dispatcher:
             request.download_byte + model_byte,
             request.upload_byte + (vector_byte if yields_vector and request.uploads_vector else 0),
         )
-        job = self._job(request, round_, base, address)
-        return self._task(request, round_, request.work, job, address, held, messages)
+        job = self._job(request, base, round_=round_, draws=address)
+        return self._task(
+            request, request.work, job, messages, round_=round_, address=address, version=held
+        )
 
     def _model_byte(self, client: int, version: int) -> int:
         """Return the bytes of the model for a client: 0 if it holds this version already."""
@@ -112,8 +121,9 @@ class Dispatcher:
     def _job(
         self,
         request: TrainingRequest | ProbeRequest,
-        round_: int,
         base: Parameters,
+        *,
+        round_: int,
         draws: tuple[int, ...],
     ) -> Job | None:
         if request.work.kind is WorkKind.NONE:
@@ -129,12 +139,13 @@ class Dispatcher:
     def _task(
         self,
         request: TrainingRequest | ProbeRequest,
-        round_: int,
         work: Work,
         job: Job | None,
+        messages: _Messages,
+        *,
+        round_: int,
         address: tuple[int, ...],
         version: int,
-        messages: _Messages,
     ) -> Task:
         needs_model = isinstance(request, TrainingRequest) or request.needs_model
         frozen_byte = int(self._world.frozen_left_byte[request.client]) if needs_model else 0
