@@ -1,11 +1,14 @@
 """Workers of a Dask cluster that compute chunks of jobs, with the bytes of processes of one host.
 
-The recipe of the kernel, with samples and network, is scattered once, a model when it is new. The
-scheduler gives orders to workers as they get free, and those of a lost worker to another one. A
-worker refuses to compute on another numerical platform than that of this process.
+Every worker is given the recipe of the kernel, with samples and network, once, and a model when it
+is new. The scheduler gives orders to workers as they get free, and those of a lost worker to
+another one. A worker refuses to compute on another numerical platform than that of this process.
 
-Source: distributed.dask.org, API (`Client.scatter`, `as_completed`), "Scheduling policies" and "Why
-did my worker die?".
+The recipe is an input only of orders that are given again: the scheduler reduces inputs to one copy
+in time, and would give all orders to the worker that has it.
+
+Source: distributed.dask.org, API (`Client.scatter`, `as_completed`), "Scheduling policies", "Active
+Memory Manager" and "Why did my worker die?".
 """
 
 import hashlib
@@ -27,7 +30,14 @@ from fleetsim.host.dask_connection import check_workers, client_of, versions_her
 from fleetsim.host.plugin_sources import PluginSource
 from fleetsim.kernels.base import Kernel
 from fleetsim.quoting import one_line
-from fleetsim.training.dask_worker import Recipe, carry_out, holds, misfit, platform_here
+from fleetsim.training.dask_worker import (
+    Recipe,
+    carry_out,
+    holds,
+    keep,
+    misfit,
+    platform_here,
+)
 from fleetsim.training.ipc import dumped, packed, unpacked
 from fleetsim.training.worker_pool import JobPool, assigned
 
@@ -88,9 +98,27 @@ class DaskWorkers:
         }
 
     def all_hold(self, name: str) -> bool:
-        """Return whether every worker holds the kernel of a recipe."""
+        """Return whether every worker holds a recipe, or the kernel of it."""
         with self.told_faults():
             return all(self.client.run(holds, name).values())
+
+    def scatter_recipe(self, recipe: Recipe) -> Any:
+        """Send a recipe to all workers; return its future."""
+        num_byte = sum(array.nbytes for array in recipe.arrays) + len(recipe.build)
+        return self.scatter(recipe, num_byte, "data")
+
+    def give(self, name: str, recipe: Recipe) -> None:
+        """Let all workers hold a recipe."""
+        scattered = self.scatter_recipe(recipe)
+        with self.told_faults():
+            # Another one does it in the place of a worker that has gone.
+            kept = [
+                self.client.submit(
+                    keep, name, scattered, pure=False, workers=worker, allow_other_workers=True
+                )
+                for worker in self._workers
+            ]
+            self.client.gather(kept)
 
     def scatter(self, value: object, num_byte: int, counted: str) -> Any:
         """Send a value to all workers; return its future."""
@@ -163,15 +191,8 @@ class DaskPool(JobPool):
         self._shares: list[list[int]] = []
         self._orders: list[_Order] = []
         self._futures: list[Any] = []
-        self._held: Any = None
-        """Future of the recipe; None: workers hold the kernel from an earlier run."""
         if not workers.all_hold(self._name):
-            self._scatter()
-
-    def _scatter(self) -> None:
-        self._models.clear()
-        num_byte = sum(array.nbytes for array in self._recipe.arrays) + len(self._recipe.build)
-        self._held = self._workers.scatter(self._recipe, num_byte, "data")
+            workers.give(self._name, self._recipe)
 
     def _hand_out(self, chunks: Sequence[list[Job]], loads: Sequence[int]) -> None:
         self.num_processes = len(self._workers.present())
@@ -200,8 +221,8 @@ class DaskPool(JobPool):
         orders = [_Order("evaluate", pickle.dumps([call[1:]]), [call[0]]) for call in calls]
         return [one for (one,) in self._answers(orders, self._begun(orders))]
 
-    def _begun(self, orders: Sequence[_Order]) -> list[Any]:
-        """Give orders to the scheduler; return their futures."""
+    def _begun(self, orders: Sequence[_Order], recipe: Any = None) -> list[Any]:
+        """Give orders to the scheduler, maybe with the recipe's future; return their futures."""
         models = {id(model): model for order in orders for model in order.models}
         self._models = {
             key: self._models.get(key)
@@ -214,7 +235,7 @@ class DaskPool(JobPool):
         with self._workers.told_faults():
             begun: list[Any] = self._workers.client.map(
                 partial(carry_out, self._name),
-                [self._held] * len(orders),
+                [recipe] * len(orders),
                 verbs,
                 calls,
                 futures,
@@ -238,9 +259,11 @@ class DaskPool(JobPool):
             lost = [number for number in range(len(orders)) if number not in answers]
             if not lost:
                 return [answers[number] for number in range(len(orders))]
-            # A worker has joined, or those that held the recipe or a model have gone.
-            self._scatter()
-            numbers = dict(zip(self._begun([orders[number] for number in lost]), lost, strict=True))
+            # A worker has joined, or those that held a model have gone.
+            self._models.clear()
+            recipe = self._workers.scatter_recipe(self._recipe)
+            again = self._begun([orders[number] for number in lost], recipe)
+            numbers = dict(zip(again, lost, strict=True))
         raise TrainingError(
             f"{self._workers.place}: all workers were lost {_MOST_LOSSES} times in one round,"
             " perhaps for lack of memory; start them with more, and continue by --resume"

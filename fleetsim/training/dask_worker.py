@@ -24,10 +24,6 @@ from fleetsim.learning.global_generators import GlobalGenerators
 from fleetsim.learning.torch_settings import TorchSettings
 from fleetsim.training.ipc import packed, unpacked
 
-_MOST_KERNELS = 2
-_KERNELS: dict[str, Kernel] = {}
-"""Kernels that were used last, by the SHA-256 of their recipes."""
-
 
 class Recipe(NamedTuple):
     """Construction of the kernel of a run, and what a worker must be like."""
@@ -39,6 +35,13 @@ class Recipe(NamedTuple):
     build: bytes
     """Function that builds the kernel, pickled without its large arrays."""
     arrays: list[NDArray[Any]]
+
+
+_MOST_HELD = 2
+_KERNELS: dict[str, Kernel] = {}
+"""Kernels that were used last, by the SHA-256 of their recipes."""
+_RECIPES: dict[str, Recipe] = {}
+"""The same of recipes, until their kernels are built."""
 
 
 @cache
@@ -61,14 +64,20 @@ def misfit(versions: Mapping[str, str], platform: Mapping[str, str]) -> str | No
 
 
 def holds(name: str) -> bool:
-    """Return whether this process holds the kernel of a recipe."""
-    return name in _KERNELS
+    """Return whether this process holds a recipe, or the kernel of it."""
+    return name in _KERNELS or name in _RECIPES
+
+
+def keep(name: str, recipe: Recipe) -> None:
+    """Hold a recipe until orders ask for its kernel."""
+    if not holds(name):
+        _hold(_RECIPES, name, recipe)
 
 
 def carry_out(
     name: str, recipe: Recipe | None, verb: str, calls: bytes, models: Sequence[NDArray[Any]]
 ) -> bytes:
-    """Return the pickled results of pickled calls of a kernel; nothing: it is not held.
+    """Return the pickled results of pickled calls of a kernel; nothing: no recipe is known.
 
     Jobs hold the number of their model in the place of the model.
 
@@ -78,12 +87,11 @@ def carry_out(
     """
     results: list[Any]
     with turn(Environment, GlobalGenerators, TorchSettings, OneBlasThread):
+        recipe = _RECIPES.pop(name, recipe)
         kernel = _KERNELS.pop(name, None) or (recipe and _built(recipe))
         if kernel is None:
             return b""
-        _KERNELS[name] = kernel
-        for oldest in list(_KERNELS)[:-_MOST_KERNELS]:
-            del _KERNELS[oldest]
+        _hold(_KERNELS, name, kernel)
         if verb == "evaluate":
             results = [kernel.evaluate(models[0], *call) for call in pickle.loads(calls)]
         else:
@@ -94,6 +102,13 @@ def carry_out(
             if not kernel.computes_together:
                 give_back_freed()
     return pickle.dumps(results, protocol=5)
+
+
+def _hold(held: dict[str, Any], name: str, value: object) -> None:
+    """Hold a value, and let go of those that were used longest ago."""
+    held[name] = value
+    for oldest in list(held)[:-_MOST_HELD]:
+        del held[oldest]
 
 
 def _built(recipe: Recipe) -> Kernel:

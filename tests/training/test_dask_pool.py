@@ -220,3 +220,17 @@ def test_a_worker_that_joined_later_refuses_the_recipe_of_another_platform():
     with pytest.raises(DataError, match="a Dask worker computes on another numerical platform"):
         dask_worker.carry_out("name", recipe, "compute", b"", [])
     assert dask_worker.carry_out("name", None, "compute", b"", []) == b""
+
+
+def test_a_worker_keeps_a_recipe_until_an_order_asks_for_its_kernel(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    recipe = dask_worker.Recipe({}, {"processor": "another"}, (), b"", [])
+    monkeypatch.setattr(dask_worker, "_RECIPES", {})
+    for name in ("first", "second", "third", "second"):
+        dask_worker.keep(name, recipe)
+
+    assert [dask_worker.holds(name) for name in ("first", "second", "third")] == [False, True, True]
+    with pytest.raises(DataError, match="another numerical platform"):
+        dask_worker.carry_out("third", None, "compute", b"", [])
+    assert not dask_worker.holds("third")
