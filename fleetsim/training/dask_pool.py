@@ -16,7 +16,7 @@ import pickle
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
@@ -110,8 +110,9 @@ class DaskWorkers:
     def give(self, name: str, recipe: Recipe) -> None:
         """Let all workers hold a recipe."""
         scattered = self.scatter_recipe(recipe)
-        with self.told_faults():
-            # Another one does it in the place of a worker that has gone.
+        # In the place of a worker that has gone another one does it. If the recipe has gone with
+        # it, orders come back without an answer, and are given again with the recipe.
+        with self.told_faults(), suppress(CancelledError):
             kept = [
                 self.client.submit(
                     keep, name, scattered, pure=False, workers=worker, allow_other_workers=True
