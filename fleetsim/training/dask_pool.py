@@ -66,7 +66,7 @@ class DaskWorkers:
         self.place, self._on_note = f"--dask {address}", on_note
         self._workers: list[str] = []
         present = self.present()
-        with self.told_faults():
+        with self.faults_of_dask():
             check_workers(client, address, present, self.versions)
             answers = client.run(misfit, self.versions, self.platform, workers=present)
         for worker, message in answers.items():
@@ -75,7 +75,7 @@ class DaskWorkers:
 
     def present(self) -> list[str]:
         """Return the workers of this moment, once there is one."""
-        with self.told_faults():
+        with self.faults_of_dask():
             while not (present := list(self.client.nthreads())):
                 self._on_note(f"{self.place}: has no workers; training goes on when one joins")
                 self.client.wait_for_workers(1)
@@ -99,7 +99,7 @@ class DaskWorkers:
 
     def all_hold(self, name: str) -> bool:
         """Return whether every worker holds a recipe, or the kernel of it."""
-        with self.told_faults():
+        with self.faults_of_dask():
             return all(self.client.run(holds, name).values())
 
     def scatter_recipe(self, recipe: Recipe) -> Any:
@@ -112,7 +112,7 @@ class DaskWorkers:
         scattered = self.scatter_recipe(recipe)
         # In the place of a worker that has gone another one does it. If the recipe has gone with
         # it, orders come back without an answer, and are given again with the recipe.
-        with self.told_faults(), suppress(CancelledError):
+        with self.faults_of_dask(), suppress(CancelledError):
             kept = [
                 self.client.submit(
                     keep, name, scattered, pure=False, workers=worker, allow_other_workers=True
@@ -124,11 +124,11 @@ class DaskWorkers:
     def scatter(self, value: object, num_byte: int, counted: str) -> Any:
         """Send a value to all workers; return its future."""
         self.num_byte[counted] += num_byte * len(self.present())
-        with self.told_faults():
+        with self.faults_of_dask():
             return self.client.scatter([value], broadcast=True, hash=False)[0]
 
     @contextmanager
-    def told_faults(self) -> Iterator[None]:
+    def faults_of_dask(self) -> Iterator[None]:
         """Turn faults of Dask, and of functions on workers, into errors of a run."""
         try:
             yield
@@ -233,7 +233,7 @@ class DaskPool(JobPool):
         futures = [[self._models[id(model)][1] for model in order.models] for order in orders]
         self._workers.num_byte["sent"] += sum(len(order.calls) for order in orders)
         verbs, calls, _ = zip(*orders, strict=True)
-        with self._workers.told_faults():
+        with self._workers.faults_of_dask():
             begun: list[Any] = self._workers.client.map(
                 partial(carry_out, self._name),
                 [recipe] * len(orders),
@@ -251,7 +251,7 @@ class DaskPool(JobPool):
         answers: dict[int, Any] = {}
         numbers = {future: number for number, future in enumerate(futures)}
         for _ in range(_MOST_LOSSES):
-            with self._workers.told_faults():
+            with self._workers.faults_of_dask():
                 loop = self._workers.client.loop
                 for future, answer in as_completed(list(numbers), loop=loop, with_results=True):
                     if not future.cancelled() and answer:

@@ -167,8 +167,8 @@ def of_condition(condition: str) -> str:
 def sentences(tables: StudyTables, condition: str, target: str, metrics: Sequence[str]) -> str:
     """Return the verdicts of a condition and target in the given metrics as one text."""
     rows = at(tables.verdicts, condition=condition, target=target)
-    told = " ".join(rows.loc[rows["metric"].isin(metrics), "sentence"])
-    return told or f"No verdict to {target}."
+    text = " ".join(rows.loc[rows["metric"].isin(metrics), "sentence"])
+    return text or f"No verdict to {target}."
 
 
 def of_plane(points: Sequence[PlanePoint], target: str) -> str:
