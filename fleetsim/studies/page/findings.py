@@ -3,6 +3,7 @@
 The description of a chart says what it shows, not that it is a chart: it comes from the verdicts.
 """
 
+import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -24,6 +25,7 @@ _KINDS = {
     "undecided": "not significantly different",
     "one seed": "no evidence from one seed",
 }
+_NOT_COMPARED = "cannot be compared, longer runs would tell"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,15 +106,18 @@ def answers(tables: StudyTables, header: StudyHeader) -> list[str]:
 
 def _of_baseline(rows: pd.DataFrame, target: str, metric: str) -> str:
     """Return which arms cost less than the baseline, more, or neither."""
-    parts = []
-    for kind, words in _KINDS.items():
-        arms = [
-            f"{row['arm']} {units.ratio_with_interval(row['ratio'], row['low'], row['high'])}"
-            if row["ratio"] > 0.0
-            else row["arm"]
-            for row in rows[rows["kind"] == kind].to_dict("records")
-        ]
-        parts += [f"{words}: {quantities.some(arms, _MOST_ARMS, ', ')}"] if arms else []
+    arms = {words: list[str]() for words in (*_KINDS.values(), _NOT_COMPARED)}
+    for row in rows.to_dict("records"):
+        if math.isnan(row["ratio"]):
+            arms[_NOT_COMPARED].append(row["arm"])
+            continue
+        ratio = units.ratio_with_interval(row["ratio"], row["low"], row["high"])
+        arms[_KINDS[row["kind"]]].append(f"{row['arm']} {ratio}")
+    parts = [
+        f"{words}: {quantities.some(names, _MOST_ARMS, ', ')}"
+        for words, names in arms.items()
+        if names
+    ]
     baseline = rows["baseline"].iloc[0]
     return f"{metric.capitalize()} to {target}, in ratio to {baseline}: {'; '.join(parts)}."
 

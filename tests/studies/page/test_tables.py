@@ -124,19 +124,20 @@ def test_the_answer_sorts_arms_by_verdict_with_their_ratios(tables, header):
         ("oort", "less", 0.5, 0.4, 0.625, "A."),
         ("tifl", "more", 12.34, 11.0, 13.8, "B."),
         ("afl", "less", 0.8, 0.7, 0.914, "C."),
-        ("ucb", "undecided", math.nan, math.nan, math.nan, "D."),
+        ("ucb", "undecided", 0.96, 0.8, 1.15, "D."),
+        ("fedcs", "undecided", math.nan, math.nan, math.nan, "E."),
     ]
     place = {"baseline": "random", "condition": "", "target": "80 %", "metric": "joules"}
     verdicts = pd.DataFrame(rows, columns=columns).assign(**place)
     of_study = dataclasses.replace(
-        header, arms=("random", "tifl", "afl", "oort", "ucb"), baseline="random", targets=("80 %",),
-        primary=("80 %", "joules"), conditions=("",),
+        header, arms=("random", "tifl", "afl", "oort", "ucb", "fedcs"), baseline="random",
+        targets=("80 %",), primary=("80 %", "joules"), conditions=("",),
     )  # fmt: skip
 
     assert findings.answers(dataclasses.replace(tables, verdicts=verdicts), of_study) == [
         "Joules to 80 %, in ratio to random: significantly fewer: afl 0.80 [0.70, 0.91],"
         " oort 0.50 [0.40, 0.62]; significantly more: tifl 12.3 [11.0, 13.8]; not significantly"
-        " different: ucb."
+        " different: ucb 0.96 [0.80, 1.15]; cannot be compared, longer runs would tell: fedcs."
     ]
 
 
