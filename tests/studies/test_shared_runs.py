@@ -151,7 +151,7 @@ def test_a_damaged_run_that_another_process_holds_is_not_renamed(tmp_path):
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
 @pytest.mark.parametrize("is_killed", [False, True], ids=["ends", "killed"])
 def test_two_studies_in_two_processes_share_a_run(is_killed, tmp_path):
-    long = {"fleet.size": 40, "server.cohort": 10, "stop.rounds": 200}
+    long = {"fleet.size": 40, "server.cohort": 10, "stop.rounds": 600}
     for name, arms in (("one", {"random": {}}), ("two", {"r": {}, "of 5": {"server.cohort": 5}})):
         (tmp_path / name).mkdir()
         written(tmp_path / name, name=name, arms=arms, seeds=[1], overrides=long)
